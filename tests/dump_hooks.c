@@ -1,7 +1,9 @@
 /*
- * Prints what kind of hook the calls of each row of the call table meet, as a JSON object a line; -1: none.
+ * Prints what kind of hook the calls of each row of the call table meet, as a JSON object a line;
+ * -1: none.
  *
- * tests/cases/test_calltable.py compiles this against several cuda.h and compares what it prints with what the calls' names promise.
+ * tests/cases/test_calltable.py compiles this against several cuda.h and compares what it prints
+ * with what the calls' names promise.
  */
 #include <stdio.h>
 

@@ -93,6 +93,11 @@ faults: all test-programs
 bless: all
 	$(VENV)/bin/python -m tests.golden.golden
 
+# C as .clang-format wants it.
+.PHONY: format
+format:
+	$(VENV)/bin/clang-format -i $$(git ls-files 'tools/*.[ch]' 'dev/*.[ch]' 'tests/*.[ch]')
+
 # Memory, threads and descriptors of a program that runs for long: docs/tests.md. SOAK_ARGS: --calls 1e9, --sizes, --out FOLDER.
 .PHONY: soak
 SOAK_SECONDS ?= 480

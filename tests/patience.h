@@ -1,7 +1,9 @@
 /*
- * How long what may hang is waited for, in the tests' programs: patience(seconds), as in tests/patience.py.
+ * How long what may hang is waited for, in the tests' programs: patience(seconds), as in
+ * tests/patience.py.
  *
- * Nobody tells a program that it is slow by itself, such as under a sanitizer: so each has three times as long.
+ * Nobody tells a program that it is slow by itself, such as under a sanitizer: so each has three
+ * times as long.
  */
 #ifndef CS_TESTS_PATIENCE_H
 #define CS_TESTS_PATIENCE_H
@@ -13,7 +15,8 @@ static inline unsigned patience(unsigned seconds)
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     double waiting;
-    if (processors < 1 || getloadavg(&waiting, 1) != 1 || waiting < (double)processors) return 3 * seconds;
+    if (processors < 1 || getloadavg(&waiting, 1) != 1 || waiting < (double)processors)
+        return 3 * seconds;
     return (unsigned)(3 * seconds * waiting / (double)processors);
 }
 

@@ -1,11 +1,13 @@
 /*
- * Makes every call of the call table that has a _ptds or _ptsz sibling, once, on the default stream: with handle 0, or without a stream where it has none.
+ * Makes every call of the call table that has a _ptds or _ptsz sibling, once, on the default
+ * stream: with handle 0, or without a stream where it has none.
  *
- *   siblings base|sibling [LIBRARY]   which of the two it calls; "NAME RESULT" for each, by the name of the base. With a library: while
- *                                     the loader's lock is held (held.h)
+ *   siblings base|sibling [LIBRARY]   which of the two it calls; "NAME RESULT" for each, by the
+ * name of the base. With a library: while the loader's lock is held (held.h)
  *
- * Each argument is made from its type and, where that does not tell, its name, so that the driver accepts as many calls as possible. A row that is added to
- * the table needs nothing here unless it brings a type that the list in ARGUMENT lacks, which does not compile.
+ * Each argument is made from its type and, where that does not tell, its name, so that the driver
+ * accepts as many calls as possible. A row that is added to the table needs nothing here unless it
+ * brings a type that the list in ARGUMENT lacks, which does not compile.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -41,7 +43,10 @@ static CUstreamBatchMemOpParams write_value;
 static CUDA_GRAPH_INSTANTIATE_PARAMS instantiation;
 
 static void CUDA_CB host_called(void *unused) { (void)unused; }
-static void CUDA_CB stream_called(CUstream stream, CUresult status, void *unused) { (void)stream, (void)status, (void)unused; }
+static void CUDA_CB stream_called(CUstream stream, CUresult status, void *unused)
+{
+    (void)stream, (void)status, (void)unused;
+}
 
 static bool is(const char *name, const char *one) { return !strcmp(name, one); }
 
@@ -56,8 +61,12 @@ static unsigned unsigned_for(const char *name)
 /* size_t, and values that a stream waits for: 0 is there. */
 static size_t size_for(const char *name)
 {
-    if (is(name, "N") || is(name, "Width") || is(name, "Height") || is(name, "count") || is(name, "numOps")) return 1;
-    return is(name, "ByteCount") || is(name, "bytesize") || is(name, "size") || is(name, "dstPitch") ? 4 : 0;
+    if (is(name, "N") || is(name, "Width") || is(name, "Height") || is(name, "count") ||
+        is(name, "numOps"))
+        return 1;
+    return is(name, "ByteCount") || is(name, "bytesize") || is(name, "size") || is(name, "dstPitch")
+               ? 4
+               : 0;
 }
 
 /* CUdeviceptr and unsigned long long. */
@@ -71,14 +80,19 @@ static unsigned long long wide_for(const char *name)
     return freed;
 }
 
-#define ARGUMENT(x)                                                                                                                                  \
-    x = _Generic((x),                                                                                                                                \
-        CUstream: NULL, CUevent: event, CUfunction: kernel, CUgraph: graph, CUgraphExec: exec, CUarray: array, CUcontext: app_context,               \
-        CUmemoryPool: memory_pool, CUmemLocation: (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},                                     \
-        unsigned char: 7, unsigned short: 7, int: 0, unsigned: unsigned_for(#x), size_t: size_for(#x), unsigned long long: wide_for(#x),             \
-        CUhostFn: host_called, CUstreamCallback: stream_called, void **: NULL, CUdeviceptr *: addresses, size_t *: lengths,                          \
-        const CUDA_MEMCPY2D *: &copy2d, const CUDA_MEMCPY3D *: &copy3d, const CUDA_MEMCPY3D_PEER *: &copy_peer,                                      \
-        const CUlaunchConfig *: &launch_config, CUstreamBatchMemOpParams *: &write_value,                                                            \
+#define ARGUMENT(x) \
+    x = _Generic((x), \
+        CUstream: NULL, CUevent: event, CUfunction: kernel, CUgraph: graph, CUgraphExec: exec, \
+        CUarray: array, CUcontext: app_context, \
+        CUmemoryPool: memory_pool, CUmemLocation: (CUmemLocation){.type = \
+        CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}, \
+        unsigned char: 7, unsigned short: 7, int: 0, unsigned: unsigned_for(#x), size_t: \
+        size_for(#x), unsigned long long: wide_for(#x), \
+        CUhostFn: host_called, CUstreamCallback: stream_called, void **: NULL, CUdeviceptr *: \
+        addresses, size_t *: lengths, \
+        const CUDA_MEMCPY2D *: &copy2d, const CUDA_MEMCPY3D *: &copy3d, const CUDA_MEMCPY3D_PEER \
+        *: &copy_peer, \
+        const CUlaunchConfig *: &launch_config, CUstreamBatchMemOpParams *: &write_value, \
         CUDA_GRAPH_INSTANTIATE_PARAMS *: &instantiation, default: (void *)scratch);
 
 static void fresh(void)
@@ -87,30 +101,56 @@ static void fresh(void)
     memset(pinned, 0, BYTES);
     addresses[0] = memory, addresses[1] = memory + 4096;
     lengths[0] = lengths[1] = 4;
-    copy3d = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory + 4096, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                             .dstDevice = memory, .WidthInBytes = 4, .Height = 1, .Depth = 1};
-    copy2d = (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory + 4096, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                             .dstDevice = memory, .WidthInBytes = 4, .Height = 1};
-    copy_peer = (CUDA_MEMCPY3D_PEER){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory + 4096, .srcContext = app_context,
-                                     .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory, .dstContext = app_context, .WidthInBytes = 4,
-                                     .Height = 1, .Depth = 1};
-    launch_config = (CUlaunchConfig){.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
-    write_value = (CUstreamBatchMemOpParams){.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = (uintptr_t)pinned, .value = 3}};
+    copy3d = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = memory + 4096,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstDevice = memory,
+        .WidthInBytes = 4,
+        .Height = 1,
+        .Depth = 1};
+    copy2d = (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = memory + 4096,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstDevice = memory,
+        .WidthInBytes = 4,
+        .Height = 1};
+    copy_peer = (CUDA_MEMCPY3D_PEER){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = memory + 4096,
+        .srcContext = app_context,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstDevice = memory,
+        .dstContext = app_context,
+        .WidthInBytes = 4,
+        .Height = 1,
+        .Depth = 1};
+    launch_config = (CUlaunchConfig){.gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1};
+    write_value =
+        (CUstreamBatchMemOpParams){.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
+                                       .address = (uintptr_t)pinned,
+                                       .value = 3}};
     instantiation = (CUDA_GRAPH_INSTANTIATE_PARAMS){.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
 }
 
-/* As it was: nothing captures, nothing is under way. Explicit handles mean the same whatever the policy. */
+/* As it was: nothing captures, nothing is under way. Explicit handles mean the same whatever the
+ * policy. */
 static void settle(void)
 {
     CUstreamCaptureStatus status;
     CUgraph captured = NULL;
     OK(cuStreamIsCapturing, CU_STREAM_PER_THREAD, &status);
-    if (status != CU_STREAM_CAPTURE_STATUS_NONE) OK(cuStreamEndCapture, CU_STREAM_PER_THREAD, &captured);
+    if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+        OK(cuStreamEndCapture, CU_STREAM_PER_THREAD, &captured);
     OK(cuCtxSynchronize);
 }
 
 /* For each row a function with its parameters, which it sets itself and then hands on. */
-#define EACH(m, ...)                                                EACH_(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)(m, __VA_ARGS__)
+#define EACH(m, ...) \
+    EACH_(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)(m, __VA_ARGS__)
 #define EACH_(a, b, c, d, e, f, g, h, i, j, k, l, n, ...)           EACH_##n
 #define EACH_1(m, a)       m(a)
 #define EACH_2(m, a, ...)  m(a) EACH_1(m, __VA_ARGS__)
@@ -128,27 +168,32 @@ static void settle(void)
 #define PASS(...)          __VA_ARGS__
 
 #define FUNCTION_ONE(name, parameters, arguments)
-#define FUNCTION_PTDS(name, parameters, arguments) FUNCTION(name, name##_ptds, parameters, arguments)
-#define FUNCTION_PTSZ(name, parameters, arguments) FUNCTION(name, name##_ptsz, parameters, arguments)
-#define FUNCTION(name, sibling, parameters, arguments)                                                                                               \
-    static CUresult of_sibling_##name parameters                                                                                                     \
-    {                                                                                                                                                \
-        ARGUMENTS arguments                                                                                                                          \
-        return CALLED(sibling, PASS arguments);                                                                                                      \
-    }                                                                                                                                                \
-    static CUresult of_base_##name parameters                                                                                                        \
-    {                                                                                                                                                \
-        ARGUMENTS arguments                                                                                                                          \
-        return CALLED(name, PASS arguments);                                                                                                         \
+#define FUNCTION_PTDS(name, parameters, arguments) FUNCTION(name, name##_ptds, parameters, \
+    arguments)
+#define FUNCTION_PTSZ(name, parameters, arguments) FUNCTION(name, name##_ptsz, parameters, \
+    arguments)
+#define FUNCTION(name, sibling, parameters, arguments) \
+    static CUresult of_sibling_##name parameters \
+    { \
+        ARGUMENTS arguments \
+        return CALLED(sibling, PASS arguments); \
+    } \
+    static CUresult of_base_##name parameters \
+    { \
+        ARGUMENTS arguments \
+        return CALLED(name, PASS arguments); \
     }
 #define CALLED(...)        CALLED_(__VA_ARGS__)
 #define CALLED_(name, ...) CU(name, __VA_ARGS__)
-#define CALL(name, sibling, kind, how, stream, effect, parameters, arguments, ...) FUNCTION_##sibling(name, parameters, arguments)
+#define CALL(name, sibling, kind, how, stream, effect, parameters, arguments, ...) \
+    FUNCTION_##sibling(name, parameters, arguments)
 #include "shim/calls/calls.def"
 #undef CALL
 
-/* The functions overwrite all that they are given, so any numbers will do for it: at least as many as a row has parameters. */
-typedef CUresult any_function(long, long, long, long, long, long, long, long, long, long, long, long);
+/* The functions overwrite all that they are given, so any numbers will do for it: at least as many
+ * as a row has parameters. */
+typedef CUresult any_function(
+    long, long, long, long, long, long, long, long, long, long, long, long);
 
 static bool sibling;
 
@@ -171,7 +216,9 @@ static void make_all(void)
     OK(cuMemAlloc_v2, &memory, BYTES);
     OK(cuMemAllocHost_v2, &made, BYTES);
     pinned = made;
-    OK(cuArrayCreate_v2, &array, &(CUDA_ARRAY_DESCRIPTOR){.Width = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1});
+    OK(cuArrayCreate_v2, &array,
+        &(CUDA_ARRAY_DESCRIPTOR){
+            .Width = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1});
     OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
     OK(cuEventRecord, event, CU_STREAM_PER_THREAD);
     OK(cuGraphCreate, &graph, 0);

@@ -1,6 +1,7 @@
 /*
- * Which blocks of a program or library have run: a byte for each address, in a shared mapping of the file /dev/shm/reach-PID/BUILD-ID, so that no end of a
- * process loses it. Linked into everything that dev/mutants/cc links.
+ * Which blocks of a program or library have run: a byte for each address, in a shared mapping of
+ * the file /dev/shm/reach-PID/BUILD-ID, so that no end of a process loses it. Linked into
+ * everything that dev/mutants/cc links.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -23,8 +24,9 @@ extern char etext[] __attribute__((visibility("hidden")));
 static unsigned char *reached;
 static int off;
 
-/* The folder of the process of pytest that this one descends from: /dev/shm/reach-PID (plugin.py). Some tests give their programs no environment. All without
- * the functions that the shim defines itself: getenv, open, read, ftruncate. */
+/* The folder of the process of pytest that this one descends from: /dev/shm/reach-PID (plugin.py).
+ * Some tests give their programs no environment. All without the functions that the shim defines
+ * itself: getenv, open, read, ftruncate. */
 static int folder(char *path, size_t room)
 {
     char stat[512], at[32];
@@ -33,7 +35,8 @@ static int folder(char *path, size_t room)
         snprintf(path, room, "/dev/shm/reach-%ld", pid);
         if (!syscall(SYS_access, path, F_OK)) return 1;
         snprintf(at, sizeof at, "/proc/%ld/stat", pid);
-        long fd = syscall(SYS_openat, AT_FDCWD, at, O_RDONLY | O_CLOEXEC), got = fd < 0 ? -1 : syscall(SYS_read, fd, stat, sizeof stat - 1);
+        long fd = syscall(SYS_openat, AT_FDCWD, at, O_RDONLY | O_CLOEXEC),
+             got = fd < 0 ? -1 : syscall(SYS_read, fd, stat, sizeof stat - 1);
         if (fd >= 0) syscall(SYS_close, fd);
         if (got <= 0) return 0;
         stat[got] = 0;
@@ -72,7 +75,8 @@ static void begin(void)
     }
     add_build_id(path, sizeof path);
     long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd >= 0 && !syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) && limit.rlim_cur >= size && !syscall(SYS_ftruncate, fd, size)) {
+    if (fd >= 0 && !syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) &&
+        limit.rlim_cur >= size && !syscall(SYS_ftruncate, fd, size)) {
         long map = syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (map != -1) __atomic_store_n(&reached, (unsigned char *)map, __ATOMIC_RELEASE), off = 0;
     }

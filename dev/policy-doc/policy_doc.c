@@ -1,4 +1,5 @@
-/* policy-doc PAGE: docs/policy.md with what stands between marks made anew from the tables of options and keys. */
+/* policy-doc PAGE: docs/policy.md with what stands between marks made anew from the tables of
+ * options and keys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +10,23 @@
 /* "a|b" as `a`, `b`: a bar would end the cell. */
 static void put_words(const char *words)
 {
-    for (; *words; words += strcspn(words, "|"), words += *words == '|') printf("`%.*s`%s", (int)strcspn(words, "|"), words, strchr(words, '|') ? ", " : "");
+    for (; *words; words += strcspn(words, "|"), words += *words == '|')
+        printf("`%.*s`%s", (int)strcspn(words, "|"), words, strchr(words, '|') ? ", " : "");
 }
 
 static void put_options(bool live)
 {
     char key[CS_KEY_ROOM];
-    puts(live ? "| key | what it decides | allowed | default | example |\n| --- | --- | --- | --- | --- |"
+    puts(live ? "| key | what it decides | allowed | default | example |\n| --- | --- | --- | --- "
+                "| --- |"
               : "| key | what it decides | allowed |\n| --- | --- | --- |");
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         const struct cs_option_info *info = &cs_option_info[i];
         if (i == CS_OPTION_POLICY || !cs_live_example[i] == live) continue;
         printf("| `%s` | %s | ", cs_option_key((enum cs_option)i, key), info->help);
         if (info->type == CS_TYPE_CHOICE || info->type == CS_TYPE_SWITCH) put_words(info->allowed);
-        else for (const char *p = info->allowed; *p; p++) printf(*p == '|' ? "\\|" : "%c", *p);
+        else
+            for (const char *p = info->allowed; *p; p++) printf(*p == '|' ? "\\|" : "%c", *p);
         if (live) printf(" | `%s` | `%s`", info->preset, cs_live_example[i]);
         puts(" |");
     }
@@ -35,7 +39,8 @@ static void put_keys(const struct cs_policy_key *key)
         char allowed[CS_ALLOWED_ROOM];
         printf("| `%s` | %s | ", key->name, key->help);
         if (key->type == CS_KEY_CHOICE) put_words(key->words);
-        else if (key->type == CS_KEY_NUMBER && key->most == INT32_MAX) printf("a whole number%s", key->least < 0 ? "" : key->least ? " from 1" : " from 0");
+        else if (key->type == CS_KEY_NUMBER && key->most == INT32_MAX)
+            printf("a whole number%s", key->least < 0 ? "" : key->least ? " from 1" : " from 0");
         else fputs(cs_key_allowed(key, allowed), stdout);
         printf(" | `\"%s\": %s` |\n", key->name, key->example);
     }
@@ -43,14 +48,16 @@ static void put_keys(const struct cs_policy_key *key)
 
 static const char *nothing(enum cs_option id) { return id == CS_OPTION_COUNT ? "" : NULL; }
 
-/* What `custream run --policy policy.json` says of a file that holds this; false if there is nothing wrong with it. */
+/* What `custream run --policy policy.json` says of a file that holds this; false if there is
+ * nothing wrong with it. */
 static bool put_error(const char *json)
 {
     char error[CS_POLICY_LINE];
     struct cs_policy_file file;
     struct cs_settled settled;
     struct cs_contradiction found;
-    bool wrong = !cs_policy_file_parse(&file, "policy.json", json, strlen(json), false, error, sizeof error);
+    bool wrong =
+        !cs_policy_file_parse(&file, "policy.json", json, strlen(json), false, error, sizeof error);
     if (!wrong) {
         cs_settle(&settled, &file, nothing);
         wrong = cs_settled_contradicts(&settled, &found, error, sizeof error);
@@ -60,34 +67,35 @@ static bool put_error(const char *json)
     return wrong;
 }
 
-/* What is wrong with these; the second are rules and settings that have no effect, or contradict each other. */
+/* What is wrong with these; the second are rules and settings that have no effect, or contradict
+ * each other. */
 static const char *const errors[2][12] = {
     {
-     "{\"rules\": [{\"set\": {\"priority\": -1}},, {\"set\": {\"priority\": 0}}]}",
-     "{\"defualt_stream\": \"legacy\"}",
-     "{\"trace_max\": 1}",
-     "{\"rules\": [{\"match\": {\"libary\": \"libnccl*\"}, \"set\": {\"priority\": -1}}]}",
-     "{\"rules\": [{\"match\": {\"device\": \"first\"}, \"set\": {\"priority\": -1}}]}",
-     "{\"rules\": [{\"match\": {\"nth\": 1, \"nth\": 2}, \"set\": {\"priority\": -1}}]}",
-     "{\"rules\": [{\"set\": {\"priority\": \"high\"}}]}",
+        "{\"rules\": [{\"set\": {\"priority\": -1}},, {\"set\": {\"priority\": 0}}]}",
+        "{\"defualt_stream\": \"legacy\"}",
+        "{\"trace_max\": 1}",
+        "{\"rules\": [{\"match\": {\"libary\": \"libnccl*\"}, \"set\": {\"priority\": -1}}]}",
+        "{\"rules\": [{\"match\": {\"device\": \"first\"}, \"set\": {\"priority\": -1}}]}",
+        "{\"rules\": [{\"match\": {\"nth\": 1, \"nth\": 2}, \"set\": {\"priority\": -1}}]}",
+        "{\"rules\": [{\"set\": {\"priority\": \"high\"}}]}",
     },
     {
-     "{\"rules\": [{\"match\": {\"library\": \"libnccl*\"}}]}",
-     "{\"rules\": [{\"match\": {\"library\": \"a*\"}, \"set\": {\"priority\": -1}}, "
-     "{\"match\": {\"library\": \"a*\", \"device\": 0}, \"set\": {\"priority\": -2}}]}",
-     "{\"rules\": [{\"match\": {\"call\": \"cudaStreamCreate*\"}, "
-     "\"set\": {\"priority\": -1}}]}",
-     "{\"rules\": [{\"match\": {\"context\": \"green\", \"call\": \"cuStreamCreate\"}, "
-     "\"set\": {\"priority\": -1}}]}",
-     "{\"rules\": [{\"match\": {\"priority\": 0}, "
-     "\"set\": {\"default_stream\": \"per-thread\"}}]}",
-     "{\"rules\": [{\"match\": {\"name\": \"comm*\"}, \"set\": {\"nonblocking\": true}}]}",
-     "{\"streams\": \"serial\", \"default_stream\": \"per-thread\"}",
-     "{\"default_stream\": \"audit\", \"rules\": [{\"match\": {\"thread\": \"io-*\"}, "
-     "\"set\": {\"default_stream\": \"per-thread\"}}]}",
-     "{\"priority\": \"0:-1\", \"rules\": [{\"match\": {\"library\": \"libnccl*\"}, "
-     "\"set\": {\"priority\": -5}}]}",
-     "{\"default_handles\": \"all\"}",
+        "{\"rules\": [{\"match\": {\"library\": \"libnccl*\"}}]}",
+        "{\"rules\": [{\"match\": {\"library\": \"a*\"}, \"set\": {\"priority\": -1}}, "
+        "{\"match\": {\"library\": \"a*\", \"device\": 0}, \"set\": {\"priority\": -2}}]}",
+        "{\"rules\": [{\"match\": {\"call\": \"cudaStreamCreate*\"}, "
+        "\"set\": {\"priority\": -1}}]}",
+        "{\"rules\": [{\"match\": {\"context\": \"green\", \"call\": \"cuStreamCreate\"}, "
+        "\"set\": {\"priority\": -1}}]}",
+        "{\"rules\": [{\"match\": {\"priority\": 0}, "
+        "\"set\": {\"default_stream\": \"per-thread\"}}]}",
+        "{\"rules\": [{\"match\": {\"name\": \"comm*\"}, \"set\": {\"nonblocking\": true}}]}",
+        "{\"streams\": \"serial\", \"default_stream\": \"per-thread\"}",
+        "{\"default_stream\": \"audit\", \"rules\": [{\"match\": {\"thread\": \"io-*\"}, "
+        "\"set\": {\"default_stream\": \"per-thread\"}}]}",
+        "{\"priority\": \"0:-1\", \"rules\": [{\"match\": {\"library\": \"libnccl*\"}, "
+        "\"set\": {\"priority\": -5}}]}",
+        "{\"default_handles\": \"all\"}",
     },
 };
 
@@ -119,7 +127,8 @@ int main(int argc, char **argv)
         if (made) continue;
         fputs(line, stdout);
         made = !strncmp(line, "<!-- made: ", 11);
-        if (made && !put_part(line + 11)) return fprintf(stderr, "policy-doc: no such part, or nothing is wrong: %s", line), 1;
+        if (made && !put_part(line + 11))
+            return fprintf(stderr, "policy-doc: no such part, or nothing is wrong: %s", line), 1;
     }
     return fclose(page);
 }

@@ -7,14 +7,17 @@
 struct row *rows;
 
 /* In the order of the source. */
-void row_add(struct row *row) {
+void row_add(struct row *row)
+{
     struct row **last = &rows;
     while (*last) last = &(*last)->next;
     *last = row;
 }
 
-/* Sets one variable of a row's, "NAME=value", or "NAME+=value" for text behind the one it has; 0: it is so already. */
-static int set(char *word) {
+/* Sets one variable of a row's, "NAME=value", or "NAME+=value" for text behind the one it has; 0:
+ * it is so already. */
+static int set(char *word)
+{
     char *value = strchr(word, '='), longer[4096];
     const char *now;
 
@@ -25,32 +28,39 @@ static int set(char *word) {
     }
     value[-2] = 0;
     now = getenv(word);
-    if (!now || (strlen(now) >= strlen(value) && strcmp(now + strlen(now) - strlen(value), value) == 0)) return 0;
+    if (!now ||
+        (strlen(now) >= strlen(value) && strcmp(now + strlen(now) - strlen(value), value) == 0))
+        return 0;
     snprintf(longer, sizeof longer, "%s%s", now, value);
     return !setenv(word, longer, 1);
 }
 
-/* The driver reads its settings when it is loaded, so a row's stand in the environment before that: the program starts itself again. */
-static void settle(const struct row *row) {
+/* The driver reads its settings when it is loaded, so a row's stand in the environment before that:
+ * the program starts itself again. */
+static void settle(const struct row *row)
+{
     char text[256], *rest = NULL;
     int changed = 0;
 
     snprintf(text, sizeof text, "%s", row->settings);
-    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) changed |= set(word);
+    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        changed |= set(word);
     if (!changed) return;
     execl(program_invocation_name, program_invocation_name, row->id, (char *)NULL);
     perror(program_invocation_name);
     exit(2);
 }
 
-static int run_here(const struct row *row) {
+static int run_here(const struct row *row)
+{
     settle(row);
     alarm(patience(20));
     row->run();
     return failures != 0;
 }
 
-static int run_apart(const struct row *row) {
+static int run_apart(const struct row *row)
+{
     pid_t child = fork();
     int status = 0;
 
@@ -64,7 +74,8 @@ static int run_apart(const struct row *row) {
     return status != 0;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     const char *wanted = argc > 1 ? argv[1] : NULL;
     int found = 0, bad = 0;
 

@@ -1,25 +1,32 @@
 /* Captures: modes, states, errors, pausing, forking. */
 #include "tests/api/rows.h"
 
-static int capturing(custream_t s) {
+static int capturing(custream_t s)
+{
     int answer = UNTOUCHED_INT;
     WORKS(custream_is_capturing(s, &answer));
     return answer;
 }
-static custream_capture_status_t state_of(custream_t s, uint64_t *id) {
+static custream_capture_status_t state_of(custream_t s, uint64_t *id)
+{
     custream_capture_status_t status = (custream_capture_status_t)99;
     WORKS(custream_capture_status(s, &status, id));
     return status;
 }
-static custream_graph_t ended(custream_t s) {
+static custream_graph_t ended(custream_t s)
+{
     custream_graph_t graph = NULL;
     WORKS(custream_end_capture(s, &graph));
     return graph;
 }
 /* What a capture does not permit: the simulated GPU breaks it, as CUDA does. */
-static void break_it(custream_t s) { CHECK_IS(cuStreamSynchronize(handle_of(s)), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); }
+static void break_it(custream_t s)
+{
+    CHECK_IS(cuStreamSynchronize(handle_of(s)), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
 
-ROW(51, "does it capture?") {
+ROW(51, "does it capture?")
+{
     custream_t s, t;
     custream_graph_t graph;
     int answer;
@@ -43,7 +50,8 @@ ROW(51, "does it capture?") {
     GIVES(custream_capture_status(s, NULL, NULL), INVALID_VALUE);
 }
 
-ROW(52, "begin a capture") {
+ROW(52, "begin a capture")
+{
     custream_t s, per_thread;
 
     start();
@@ -62,39 +70,47 @@ ROW(52, "begin a capture") {
 }
 
 static CUresult unsafe_result;
-static void unsafe_call(void) {
+static void unsafe_call(void)
+{
     CUdeviceptr memory;
     OK(cuCtxSetCurrent(context));
     unsafe_result = cuMemAlloc(&memory, 16);
 }
-/* Whether a call that may block breaks a capture of this mode: one of the same thread's, one of another's. */
-static void breaks(custream_capture_mode_t mode, int own, int other) {
+/* Whether a call that may block breaks a capture of this mode: one of the same thread's, one of
+ * another's. */
+static void breaks(custream_capture_mode_t mode, int own, int other)
+{
     custream_t s = new_stream();
 
     WORKS(custream_begin_capture(s, mode));
     in_thread(unsafe_call);
     CHECK_IS(state_of(s, NULL), other ? CUSTREAM_CAPTURE_BROKEN : CUSTREAM_CAPTURE_ACTIVE);
     custream_graph_t graph = NULL;
-    CHECK_IS(custream_end_capture(s, &graph), other ? CUSTREAM_CAPTURE_INVALIDATED : CUSTREAM_SUCCESS);
+    CHECK_IS(
+        custream_end_capture(s, &graph), other ? CUSTREAM_CAPTURE_INVALIDATED : CUSTREAM_SUCCESS);
     if (graph) WORKS(custream_graph_release(graph));
     WORKS(custream_begin_capture(s, mode));
     unsafe_call();
     CHECK_IS(unsafe_result != CUDA_SUCCESS, own);
     CHECK_IS(state_of(s, NULL), own ? CUSTREAM_CAPTURE_BROKEN : CUSTREAM_CAPTURE_ACTIVE);
-    CHECK_IS(custream_end_capture(s, &graph), own ? CUSTREAM_CAPTURE_INVALIDATED : CUSTREAM_SUCCESS);
+    CHECK_IS(
+        custream_end_capture(s, &graph), own ? CUSTREAM_CAPTURE_INVALIDATED : CUSTREAM_SUCCESS);
     WORKS(custream_release(s));
 }
 
-ROW(53, "the three modes") {
+ROW(53, "the three modes")
+{
     start();
     breaks(CUSTREAM_CAPTURE_GLOBAL, 1, 1);
     breaks(CUSTREAM_CAPTURE_THREAD_LOCAL, 1, 0);
     breaks(CUSTREAM_CAPTURE_RELAXED, 0, 0);
 }
 
-/* One object stands for a stream of each thread: their captures have nothing to do with each other. */
+/* One object stands for a stream of each thread: their captures have nothing to do with each other.
+ */
 static custream_t per_thread;
-static void capture_own(void) {
+static void capture_own(void)
+{
     custream_graph_t graph;
 
     OK(cuCtxSetCurrent(context));
@@ -104,7 +120,8 @@ static void capture_own(void) {
     WORKS(custream_graph_release(ended(per_thread)));
 }
 
-ROW(52_per_thread, "two threads capture their default streams at once") {
+ROW(52_per_thread, "two threads capture their default streams at once")
+{
     start();
     WORKS(custream_per_thread_default(&per_thread));
     WORKS(custream_begin_capture(per_thread, CUSTREAM_CAPTURE_RELAXED));
@@ -119,7 +136,8 @@ ROW(52_per_thread, "two threads capture their default streams at once") {
     WORKS(custream_graph_release(graph));
 }
 
-ROW(54, "the legacy default stream cannot be captured") {
+ROW(54, "the legacy default stream cannot be captured")
+{
     custream_t legacy;
     custream_graph_t graph;
 
@@ -132,7 +150,8 @@ ROW(54, "the legacy default stream cannot be captured") {
     WORKS(custream_query(legacy));
 }
 
-ROW(55, "errors of a capture's state") {
+ROW(55, "errors of a capture's state")
+{
     custream_t s, t;
     custream_event_t outside;
     custream_graph_t graph;
@@ -154,14 +173,16 @@ ROW(55, "errors of a capture's state") {
     outside = new_event();
     WORKS(custream_record(t, outside, 0));
     WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
-    CHECK(custream_wait_event(s, outside, 0) != CUSTREAM_SUCCESS); /* a graph cannot wait for what is not in it */
+    CHECK(custream_wait_event(s, outside, 0) !=
+          CUSTREAM_SUCCESS); /* a graph cannot wait for what is not in it */
     GIVES(custream_wait_event(s, outside, 0), CAPTURE_INVALIDATED);
     FAILS(custream_end_capture(s, &graph), CAPTURE_INVALIDATED, graph);
     WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED)); /* afterwards all is well */
     WORKS(custream_graph_release(ended(s)));
 }
 
-ROW(55_synchronize, "waiting on the host is not permitted in a capture") {
+ROW(55_synchronize, "waiting on the host is not permitted in a capture")
+{
     custream_t s;
 
     start();
@@ -171,7 +192,8 @@ ROW(55_synchronize, "waiting on the host is not permitted in a capture") {
     CHECK_IS(capturing(s), 1);
 }
 
-ROW(55_joined, "a capture ends where it began, with all streams back") {
+ROW(55_joined, "a capture ends where it began, with all streams back")
+{
     custream_t s, t;
     custream_graph_t graph;
 
@@ -193,7 +215,8 @@ ROW(55_joined, "a capture ends where it began, with all streams back") {
     CHECK_IS(capturing(t), 0);
 }
 
-ROW(56, "end a capture: a graph that can be launched") {
+ROW(56, "end a capture: a graph that can be launched")
+{
     custream_graph_t graph;
     custream_t s;
 
@@ -218,7 +241,8 @@ ROW(56, "end a capture: a graph that can be launched") {
     WORKS(custream_graph_release(graph));
 }
 
-ROW(57, "adopt a capture that somebody else began") {
+ROW(57, "adopt a capture that somebody else began")
+{
     custream_graph_t graph;
     custream_t s = NULL;
     CUstream raw;
@@ -230,7 +254,8 @@ ROW(57, "adopt a capture that somebody else began") {
     GIVES(custream_adopt_capture(NULL), INVALID_VALUE);
     OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_GLOBAL));
     mark(raw, 'a');
-    FAILS(custream_end_capture(s, &graph), CAPTURE_STATE, graph); /* another's, as long as it is not adopted */
+    FAILS(custream_end_capture(s, &graph), CAPTURE_STATE,
+        graph); /* another's, as long as it is not adopted */
     CHECK_IS(state_of(s, NULL), CUSTREAM_CAPTURE_ACTIVE);
     WORKS(custream_adopt_capture(s));
     mark(raw, 'b');
@@ -244,7 +269,8 @@ ROW(57, "adopt a capture that somebody else began") {
     OK(cuStreamDestroy(raw));
 }
 
-ROW(58, "pause a capture") {
+ROW(58, "pause a capture")
+{
     custream_graph_t graph;
     custream_t s;
 
@@ -277,7 +303,8 @@ ROW(58, "pause a capture") {
     WORKS(custream_release(s));
 }
 
-ROW(58_mode, "a capture that goes on has the mode that it had") {
+ROW(58_mode, "a capture that goes on has the mode that it had")
+{
     custream_graph_t graph;
     custream_t s;
 
@@ -294,7 +321,8 @@ ROW(58_mode, "a capture that goes on has the mode that it had") {
 }
 
 /* The graph is nobody's while the capture is paused: it must go with the stream. */
-ROW(58_close, "close a stream whose capture is paused") {
+ROW(58_close, "close a stream whose capture is paused")
+{
     custream_t s;
 
     start();
@@ -307,7 +335,8 @@ ROW(58_close, "close a stream whose capture is paused") {
 }
 
 /* build/fakecuda12.0 in place of build/fakecuda. */
-ROW_WITH(58_old, "a driver that cannot pause", "LD_LIBRARY_PATH+=12.0") {
+ROW_WITH(58_old, "a driver that cannot pause", "LD_LIBRARY_PATH+=12.0")
+{
     custream_graph_t graph;
     custream_t s;
 
@@ -323,7 +352,8 @@ ROW_WITH(58_old, "a driver that cannot pause", "LD_LIBRARY_PATH+=12.0") {
     WORKS(custream_release(s));
 }
 
-ROW(59, "the id of a capture") {
+ROW(59, "the id of a capture")
+{
     uint64_t none = 7, first = 0, second = 0, joined = 0;
     custream_t s, t;
 
@@ -345,7 +375,8 @@ ROW(59, "the id of a capture") {
     WORKS(custream_graph_release(ended(s)));
 }
 
-ROW(60, "fork and join") {
+ROW(60, "fork and join")
+{
     custream_t s, out[3];
     CUstream raw[3];
 
@@ -370,7 +401,8 @@ ROW(60, "fork and join") {
     for (int i = 0; i < 3; i++) GONE(cuStreamQuery(raw[i])); /* closed and released */
 }
 
-ROW(60_capture, "fork and join in a capture") {
+ROW(60_capture, "fork and join in a capture")
+{
     custream_t s, out[2];
     custream_graph_t graph;
     CUstream raw[2];
@@ -397,7 +429,8 @@ ROW(60_capture, "fork and join in a capture") {
     WORKS(custream_graph_release(graph));
 }
 
-ROW(60_refused, "forks and joins that mean nothing") {
+ROW(60_refused, "forks and joins that mean nothing")
+{
     custream_t s, out[2] = {UNTOUCHED, UNTOUCHED}, in[2] = {NULL, NULL};
 
     start();
@@ -409,13 +442,16 @@ ROW(60_refused, "forks and joins that mean nothing") {
     GIVES(custream_join(s, -1, in), INVALID_VALUE);
     GIVES(custream_join(s, 1, NULL), INVALID_VALUE);
     in[0] = new_stream();
-    GIVES(custream_join(s, 2, in), INVALID_VALUE); /* the second is none: none is joined, all stay the caller's */
+    GIVES(custream_join(s, 2, in),
+        INVALID_VALUE); /* the second is none: none is joined, all stay the caller's */
     WORKS(custream_query(in[0]));
     WORKS(custream_release(in[0]));
     GIVES(custream_join(NULL, 1, in), INVALID_VALUE);
 }
 
-ROW_WITH(60_fails, "the driver makes one of three streams", "CUSTREAM_FAKE_FAIL=cuStreamCreate*:3=2") {
+ROW_WITH(
+    60_fails, "the driver makes one of three streams", "CUSTREAM_FAKE_FAIL=cuStreamCreate*:3=2")
+{
     custream_t s, out[3] = {UNTOUCHED, UNTOUCHED, UNTOUCHED};
     custream_stats_t before = {.size = sizeof before}, after = {.size = sizeof after};
 
@@ -428,7 +464,8 @@ ROW_WITH(60_fails, "the driver makes one of three streams", "CUSTREAM_FAKE_FAIL=
     CHECK_IS(after.streams, before.streams);
 }
 
-ROW(62, "the calling thread's mode") {
+ROW(62, "the calling thread's mode")
+{
     custream_capture_mode_t mode = CUSTREAM_CAPTURE_RELAXED;
     custream_t s;
 

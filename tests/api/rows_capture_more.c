@@ -1,30 +1,36 @@
-/* Captures that are not this library's alone: begun or ended past it, in several contexts, and asked about while they go on. */
+/* Captures that are not this library's alone: begun or ended past it, in several contexts, and
+ * asked about while they go on. */
 #include "tests/api/rows.h"
 
-static custream_capture_status_t state_of(custream_t s) {
+static custream_capture_status_t state_of(custream_t s)
+{
     custream_capture_status_t status = (custream_capture_status_t)99;
     WORKS(custream_capture_status(s, &status, NULL));
     return status;
 }
-static int nodes_in(CUgraph graph) {
+static int nodes_in(CUgraph graph)
+{
     size_t count = 99;
     OK(cuGraphGetNodes(graph, NULL, &count));
     return (int)count;
 }
 /* Ended past this library. */
-static CUgraph ended_by_cuda(CUstream raw) {
+static CUgraph ended_by_cuda(CUstream raw)
+{
     CUgraph graph = NULL;
     OK(cuStreamEndCapture(raw, &graph));
     return graph;
 }
-static void end_well(custream_t s) {
+static void end_well(custream_t s)
+{
     custream_graph_t graph = NULL;
     CHECK_IS(state_of(s), CUSTREAM_CAPTURE_ACTIVE);
     WORKS(custream_end_capture(s, &graph));
     if (graph) WORKS(custream_graph_release(graph));
 }
 
-ROW(3_capturing, "flags of a stream that captures") {
+ROW(3_capturing, "flags of a stream that captures")
+{
     custream_t w = NULL, own;
     char text[200];
     unsigned flags = 9;
@@ -53,7 +59,8 @@ ROW(3_capturing, "flags of a stream that captures") {
 
 /* ---- Forks ---- */
 
-ROW(60_foreign, "fork and join in a capture that somebody else began") {
+ROW(60_foreign, "fork and join in a capture that somebody else began")
+{
     custream_t w = NULL, other, out[2];
     CUgraph graph;
     CUstream raw;
@@ -76,7 +83,8 @@ ROW(60_foreign, "fork and join in a capture that somebody else began") {
     OK(cuStreamDestroy(raw));
 }
 
-ROW(60_ended, "streams joined in captures that others end are destroyed") {
+ROW(60_ended, "streams joined in captures that others end are destroyed")
+{
     custream_t w = NULL, out;
     CUstream raw, branch[3];
 
@@ -96,7 +104,8 @@ ROW(60_ended, "streams joined in captures that others end are destroyed") {
     OK(cuStreamDestroy(raw));
 }
 
-ROW(60_two, "captures that overlap keep their own branches") {
+ROW(60_two, "captures that overlap keep their own branches")
+{
     custream_t s, t, in_s, in_t;
     CUstream of_s, of_t;
 
@@ -118,7 +127,8 @@ ROW(60_two, "captures that overlap keep their own branches") {
     GONE(cuStreamQuery(of_s));
 }
 
-ROW(60_twice, "a stream cannot be joined twice at once") {
+ROW(60_twice, "a stream cannot be joined twice at once")
+{
     custream_t s, in[2];
 
     start();
@@ -131,7 +141,9 @@ ROW(60_twice, "a stream cannot be joined twice at once") {
 
 /* ---- Per-thread default streams: one in each context ---- */
 
-ROW_WITH(52_contexts, "a thread captures its default streams of two devices at once", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(52_contexts, "a thread captures its default streams of two devices at once",
+    "CUSTREAM_FAKE_DEVICES=2")
+{
     CUcontext there = NULL;
     custream_t d;
 
@@ -147,7 +159,8 @@ ROW_WITH(52_contexts, "a thread captures its default streams of two devices at o
     WORKS(custream_synchronize(d));
 }
 
-ROW_WITH(58_contexts, "a paused capture goes on where it was", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(58_contexts, "a paused capture goes on where it was", "CUSTREAM_FAKE_DEVICES=2")
+{
     CUcontext there = NULL;
     custream_t d;
 
@@ -168,7 +181,8 @@ ROW_WITH(58_contexts, "a paused capture goes on where it was", "CUSTREAM_FAKE_DE
 
 /* ---- Begun or ended past this library ---- */
 
-ROW(57_other, "another capture than the one that was begun here") {
+ROW(57_other, "another capture than the one that was begun here")
+{
     custream_graph_t graph;
     custream_t s;
     CUstream raw;
@@ -188,7 +202,8 @@ ROW(57_other, "another capture than the one that was begun here") {
     end_well(s);
 }
 
-ROW(57_again, "adopt at once what followed a capture of this library's") {
+ROW(57_again, "adopt at once what followed a capture of this library's")
+{
     custream_t s;
     CUstream raw;
 
@@ -204,7 +219,8 @@ ROW(57_again, "adopt at once what followed a capture of this library's") {
 
 /* ---- Questions, and waiting ---- */
 
-ROW(55_query, "asking a stream that captures breaks nothing") {
+ROW(55_query, "asking a stream that captures breaks nothing")
+{
     custream_t s, blocking, legacy;
 
     start();
@@ -216,20 +232,23 @@ ROW(55_query, "asking a stream that captures breaks nothing") {
 
     blocking = stream_with(-1, CUSTREAM_DEFAULT, 0);
     WORKS(custream_legacy_default(&legacy));
-    WORKS(custream_begin_capture(blocking, CUSTREAM_CAPTURE_RELAXED)); /* the legacy stream would have to wait for it */
+    WORKS(custream_begin_capture(
+        blocking, CUSTREAM_CAPTURE_RELAXED)); /* the legacy stream would have to wait for it */
     GIVES(custream_query(legacy), CAPTURE_UNSUPPORTED);
     GIVES(custream_synchronize(legacy), CAPTURE_UNSUPPORTED);
     end_well(blocking);
     WORKS(custream_query(legacy));
 }
 
-static void refused(custream_event_t e, custream_t capturing) {
+static void refused(custream_event_t e, custream_t capturing)
+{
     GIVES(custream_event_query(e), CAPTURE_UNSUPPORTED);
     GIVES(custream_event_synchronize(e), CAPTURE_UNSUPPORTED);
     CHECK_IS(state_of(capturing), CUSTREAM_CAPTURE_ACTIVE);
 }
 
-ROW(55_event, "asking an event that was recorded in a capture breaks nothing") {
+ROW(55_event, "asking an event that was recorded in a capture breaks nothing")
+{
     custream_event_t before, e, f, of_branch;
     custream_event_options_t timed;
     custream_t s, branch;
@@ -261,7 +280,8 @@ ROW(55_event, "asking an event that was recorded in a capture breaks nothing") {
     WORKS(custream_event_query(of_branch));
 }
 
-ROW(55_event_foreign, "an event recorded in a capture that somebody else began") {
+ROW(55_event_foreign, "an event recorded in a capture that somebody else began")
+{
     custream_t w = NULL, branch;
     custream_event_t e;
     CUstream raw;
@@ -282,7 +302,8 @@ ROW(55_event_foreign, "an event recorded in a capture that somebody else began")
     OK(cuStreamDestroy(raw));
 }
 
-ROW(55_device, "waiting for a device on which a stream captures breaks nothing") {
+ROW(55_device, "waiting for a device on which a stream captures breaks nothing")
+{
     custream_t per_thread, s[4] = {NULL};
     CUstream raw;
 
@@ -302,7 +323,8 @@ ROW(55_device, "waiting for a device on which a stream captures breaks nothing")
     OK(cuStreamDestroy(raw));
 }
 
-ROW(55_device_foreign, "a blocking stream that nobody has wrapped captures") {
+ROW(55_device_foreign, "a blocking stream that nobody has wrapped captures")
+{
     CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
     CUstream raw;
 
@@ -316,7 +338,8 @@ ROW(55_device_foreign, "a blocking stream that nobody has wrapped captures") {
     OK(cuStreamDestroy(raw));
 }
 
-ROW_WITH(55_device_other, "a stream of another device captures", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(55_device_other, "a stream of another device captures", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t there[2] = {NULL};
     CUstream raw;
 

@@ -1,7 +1,8 @@
 /* Devices and contexts of streams, and what happens where none is current. */
 #include "tests/api/rows.h"
 
-ROW_WITH(16, "the device of a stream", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(16, "the device of a stream", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t here, there, legacy, wrapped = NULL;
     CUcontext now;
     CUstream raw;
@@ -30,7 +31,8 @@ ROW_WITH(16, "the device of a stream", "CUSTREAM_FAKE_DEVICES=2") {
     WORKS(custream_release(there));
 }
 
-ROW_WITH(17, "the context of a stream", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(17, "the context of a stream", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t here, there, legacy;
     void *got = NULL;
 
@@ -50,9 +52,11 @@ ROW_WITH(17, "the context of a stream", "CUSTREAM_FAKE_DEVICES=2") {
     WORKS(custream_release(there));
 }
 
-CUresult cuCtxCreate_v2(CUcontext *created, unsigned flags, CUdevice device); /* of which newer headers have other forms alone */
+CUresult cuCtxCreate_v2(CUcontext *created, unsigned flags,
+    CUdevice device); /* of which newer headers have other forms alone */
 
-ROW(17_created, "a context that is not the primary one") {
+ROW(17_created, "a context that is not the primary one")
+{
     custream_t s, legacy;
     custream_event_t e;
     CUcontext created;
@@ -69,7 +73,8 @@ ROW(17_created, "a context that is not the primary one") {
     WORKS(custream_get_context(legacy, &got));
     CHECK(got == created);
     OK(cuCtxDestroy(created));
-    /* They went with it. A real driver crashes over their handles, and the library alone does not know; with the recorder it does. */
+    /* They went with it. A real driver crashes over their handles, and the library alone does not
+     * know; with the recorder it does. */
     if (!simulated() && !recorded()) return;
     CHECK(custream_query(s) != CUSTREAM_SUCCESS);
     CHECK(custream_record(s, e, 0) != CUSTREAM_SUCCESS);
@@ -77,8 +82,10 @@ ROW(17_created, "a context that is not the primary one") {
     WORKS(custream_release(s));
 }
 
-/* The driver's own calls tell a green context's resources; here a stream of one must be a stream like any. */
-ROW(18, "a stream of a green context") {
+/* The driver's own calls tell a green context's resources; here a stream of one must be a stream
+ * like any. */
+ROW(18, "a stream of a green context")
+{
     start();
     CUdevResource resource;
     CUdevResourceDesc desc;
@@ -100,7 +107,8 @@ ROW(18, "a stream of a green context") {
     OK(cuGreenCtxDestroy(green));
 }
 
-ROW(86, "no current context: the primary one is made current") {
+ROW(86, "no current context: the primary one is made current")
+{
     CUcontext now = NULL, primary;
     custream_t s = NULL;
     void *of_stream = NULL;
@@ -114,7 +122,8 @@ ROW(86, "no current context: the primary one is made current") {
     WORKS(custream_release(s));
 }
 
-static void without_context(void) {
+static void without_context(void)
+{
     CUcontext now = NULL;
     custream_t s = NULL, legacy = NULL;
     custream_event_t e = NULL;
@@ -136,7 +145,8 @@ static void without_context(void) {
     WORKS(custream_priority_range(-1, NULL, NULL));
 }
 static custream_t from_elsewhere;
-static void use_without_context(void) {
+static void use_without_context(void)
+{
     custream_event_t e = NULL;
     custream_t out[1];
 
@@ -149,7 +159,8 @@ static void use_without_context(void) {
     WORKS(custream_event_release(e));
 }
 
-ROW(86_threads, "threads without a context") {
+ROW(86_threads, "threads without a context")
+{
     start();
     from_elsewhere = new_stream();
     in_thread(without_context);
@@ -157,7 +168,8 @@ ROW(86_threads, "threads without a context") {
     WORKS(custream_release(from_elsewhere));
 }
 
-ROW(86_refused, "no current context, and none is to be made") {
+ROW(86_refused, "no current context, and none is to be made")
+{
     custream_init_options_t options;
     custream_t s;
     custream_event_t e;
@@ -179,13 +191,15 @@ ROW(86_refused, "no current context, and none is to be made") {
     WORKS(custream_release(s));
 }
 
-static int is_active(int device) {
+static int is_active(int device)
+{
     unsigned flags;
     int active = -1;
     OK(cuDevicePrimaryCtxGetState(device, &flags, &active));
     return active;
 }
-static void use_again(void) {
+static void use_again(void)
+{
     custream_t s = new_stream();
     custream_event_t e = new_event();
 
@@ -196,7 +210,8 @@ static void use_again(void) {
     WORKS(custream_query(current_on(-1)));
 }
 
-ROW_WITH(86_reset, "the context was reset: it is made anew", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(86_reset, "the context was reset: it is made anew", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t there;
 
     use_again();
@@ -218,7 +233,8 @@ ROW_WITH(86_reset, "the context was reset: it is made anew", "CUSTREAM_FAKE_DEVI
     CHECK_IS(is_active(0), 0); /* the library has one reference, however often it was reset */
 }
 
-ROW(86_reset_refused, "the context was reset, and none is to be made") {
+ROW(86_reset_refused, "the context was reset, and none is to be made")
+{
     custream_init_options_t options;
     custream_t s;
 
@@ -233,7 +249,8 @@ ROW(86_reset_refused, "the context was reset, and none is to be made") {
 }
 
 /* CUDA gives their handles to others, or crashes over them. */
-ROW(86_reset_objects, "what a reset has ended is not destroyed once more") {
+ROW(86_reset_objects, "what a reset has ended is not destroyed once more")
+{
     custream_t s, other;
     custream_event_t e, cached;
     CUstream raw;
@@ -256,14 +273,16 @@ ROW(86_reset_objects, "what a reset has ended is not destroyed once more") {
 }
 
 static custream_t elsewhere, waiting;
-static void wait_there(void) { /* the primary context is current here */
+static void wait_there(void)
+{ /* the primary context is current here */
     OK(cuCtxSetCurrent(context));
     waiting = new_stream();
     WORKS(custream_wait_stream(waiting, elsewhere, NULL, 0));
     GIVES(custream_query(waiting), NOT_READY);
 }
 
-ROW(44_context, "wait for a stream of another context of the device") {
+ROW(44_context, "wait for a stream of another context of the device")
+{
     CUcontext created;
 
     start();
@@ -279,8 +298,11 @@ ROW(44_context, "wait for a stream of another context of the device") {
     OK(cuCtxDestroy(created));
 }
 
-/* Which stream the legacy default stream is depends on the current context: it must be that of the device in question. */
-ROW_WITH(37_device, "the new current stream waits for the other device's default stream", "CUSTREAM_FAKE_DEVICES=2") {
+/* Which stream the legacy default stream is depends on the current context: it must be that of the
+ * device in question. */
+ROW_WITH(37_device, "the new current stream waits for the other device's default stream",
+    "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t there;
 
     start();

@@ -1,7 +1,8 @@
 /* Making streams: flags, priorities and their ranges. */
 #include "tests/api/rows.h"
 
-ROW(1, "create an owned stream") {
+ROW(1, "create an owned stream")
+{
     custream_options_t options;
     custream_t s = NULL, t = NULL;
 
@@ -20,7 +21,8 @@ ROW(1, "create an owned stream") {
     GIVES(custream_options_init(NULL), INVALID_VALUE);
 }
 
-static void refused(const char *what, const custream_options_t *options) {
+static void refused(const char *what, const custream_options_t *options)
+{
     custream_t s = UNTOUCHED;
     custream_status_t status = custream_create(&s, options);
 
@@ -28,15 +30,16 @@ static void refused(const char *what, const custream_options_t *options) {
     fprintf(stderr, "%s: %s\n", what, custream_status_name(status));
     FAILED();
 }
-#define REFUSED(field_, value)                                                                                                                       \
-    do {                                                                                                                                             \
-        custream_options_t options_;                                                                                                                 \
-        WORKS(custream_options_init(&options_));                                                                                                     \
-        options_.field_ = value;                                                                                                                     \
-        refused(#field_ " = " #value, &options_);                                                                                                    \
+#define REFUSED(field_, value) \
+    do { \
+        custream_options_t options_; \
+        WORKS(custream_options_init(&options_)); \
+        options_.field_ = value; \
+        refused(#field_ " = " #value, &options_); \
     } while (0)
 
-ROW(1_refused, "options that mean nothing") {
+ROW(1_refused, "options that mean nothing")
+{
     custream_options_t options;
 
     start();
@@ -52,7 +55,8 @@ ROW(1_refused, "options that mean nothing") {
     refused("pooled and blocking", &options);
 }
 
-ROW_WITH(1_fails, "the driver refuses to make one", "CUSTREAM_FAKE_FAIL=cuStreamCreate*=2") {
+ROW_WITH(1_fails, "the driver refuses to make one", "CUSTREAM_FAKE_FAIL=cuStreamCreate*=2")
+{
     custream_t s;
 
     start();
@@ -64,7 +68,8 @@ ROW_WITH(1_fails, "the driver refuses to make one", "CUSTREAM_FAKE_FAIL=cuStream
 }
 
 /* test_api.py reads the driver's counts: each is made and destroyed once, by these calls. */
-ROW(2, "the driver's call") {
+ROW(2, "the driver's call")
+{
     start();
     for (int i = 0; i < 5; i++) {
         custream_t s = stream_with(-1, CUSTREAM_NON_BLOCKING, -i);
@@ -75,7 +80,8 @@ ROW(2, "the driver's call") {
     }
 }
 
-ROW(5, "new streams are non-blocking unless asked") {
+ROW(5, "new streams are non-blocking unless asked")
+{
     custream_options_t options;
     custream_t s;
 
@@ -92,7 +98,8 @@ ROW(5, "new streams are non-blocking unless asked") {
     WORKS(custream_release(s));
 }
 
-ROW(6, "choose the blocking flag") {
+ROW(6, "choose the blocking flag")
+{
     unsigned flags = 99;
     custream_t blocking, free_one;
 
@@ -114,7 +121,8 @@ ROW(6, "choose the blocking flag") {
     WORKS(custream_release(free_one));
 }
 
-ROW(7, "ask for the blocking flag") {
+ROW(7, "ask for the blocking flag")
+{
     unsigned flags = 99;
     int answer;
     custream_t s;
@@ -136,7 +144,8 @@ ROW(7, "ask for the blocking flag") {
 }
 
 /* A stream of a priority that its policy made of the wanted one; what CUDA knows must agree. */
-static int made(custream_priority_policy_t policy, int wanted) {
+static int made(custream_priority_policy_t policy, int wanted)
+{
     custream_options_t options;
     custream_t s = NULL;
     int priority = UNTOUCHED_INT, requested = UNTOUCHED_INT, pure = UNTOUCHED_INT;
@@ -156,7 +165,8 @@ static int made(custream_priority_policy_t policy, int wanted) {
     return priority;
 }
 
-static void out_of_range(int wanted) {
+static void out_of_range(int wanted)
+{
     custream_options_t options;
     custream_t s;
     int pure;
@@ -165,17 +175,20 @@ static void out_of_range(int wanted) {
     options.priority = wanted;
     options.priority_policy = CUSTREAM_PRIORITY_STRICT;
     FAILS(custream_create(&s, &options), PRIORITY_OUT_OF_RANGE, s);
-    FAILS_INT(custream_clamp_priority(-1, CUSTREAM_PRIORITY_STRICT, wanted, &pure), PRIORITY_OUT_OF_RANGE, pure);
+    FAILS_INT(custream_clamp_priority(-1, CUSTREAM_PRIORITY_STRICT, wanted, &pure),
+        PRIORITY_OUT_OF_RANGE, pure);
 }
 
-ROW(8, "request a priority") {
+ROW(8, "request a priority")
+{
     start();
     CHECK_IS(made(CUSTREAM_PRIORITY_CLAMP, -2), -2);
     CHECK_IS(made(CUSTREAM_PRIORITY_STRICT, -4), -4);
     CHECK_IS(made(CUSTREAM_PRIORITY_CLAMP_BAND, -1), -1);
 }
 
-ROW(9, "the default priority is the least") {
+ROW(9, "the default priority is the least")
+{
     custream_options_t options;
     custream_t s;
 
@@ -188,7 +201,8 @@ ROW(9, "the default priority is the least") {
     WORKS(custream_release(s));
 }
 
-ROW(10, "priority above the least") {
+ROW(10, "priority above the least")
+{
     int got;
 
     start();
@@ -197,12 +211,14 @@ ROW(10, "priority above the least") {
     CHECK_IS(made(CUSTREAM_PRIORITY_CLAMP_BAND, 100), 0);
     out_of_range(1);
     out_of_range(100);
-    FAILS_INT(custream_clamp_priority(-1, (custream_priority_policy_t)9, 1, &got), INVALID_VALUE, got);
+    FAILS_INT(
+        custream_clamp_priority(-1, (custream_priority_policy_t)9, 1, &got), INVALID_VALUE, got);
     FAILS_INT(custream_clamp_priority(99, CUSTREAM_PRIORITY_CLAMP, 1, &got), INVALID_VALUE, got);
     GIVES(custream_clamp_priority(-1, CUSTREAM_PRIORITY_CLAMP, 1, NULL), INVALID_VALUE);
 }
 
-ROW(11, "priority below the greatest") {
+ROW(11, "priority below the greatest")
+{
     start();
     CHECK_IS(made(CUSTREAM_PRIORITY_CLAMP, -100), -5);
     CHECK_IS(made(CUSTREAM_PRIORITY_CLAMP_BAND, -100), -1); /* as Warp */
@@ -211,7 +227,8 @@ ROW(11, "priority below the greatest") {
     out_of_range(-100);
 }
 
-ROW(11_band, "a narrower range of a stream's own") {
+ROW(11_band, "a narrower range of a stream's own")
+{
     custream_options_t options;
     custream_t s = NULL;
 
@@ -236,7 +253,8 @@ ROW(11_band, "a narrower range of a stream's own") {
     WORKS(custream_release(s));
 }
 
-ROW(12, "priority in the range") {
+ROW(12, "priority in the range")
+{
     start();
     for (int p = 0; p >= -5; p--) {
         CHECK_IS(made(CUSTREAM_PRIORITY_CLAMP, p), p);
@@ -245,7 +263,8 @@ ROW(12, "priority in the range") {
     }
 }
 
-ROW_WITH(14, "the range of priorities, and a band for a device", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(14, "the range of priorities, and a band for a device", "CUSTREAM_FAKE_DEVICES=2")
+{
     int least = 9, greatest = 9;
     custream_t s;
 
@@ -268,7 +287,8 @@ ROW_WITH(14, "the range of priorities, and a band for a device", "CUSTREAM_FAKE_
     CHECK_IS(made(CUSTREAM_PRIORITY_CLAMP, -5), -5);
 }
 
-ROW(14_refused, "bands that are none") {
+ROW(14_refused, "bands that are none")
+{
     int greatest, least;
 
     start();
@@ -283,7 +303,8 @@ ROW(14_refused, "bands that are none") {
     CHECK_IS(greatest, -5);
 }
 
-ROW(15, "ask for the priority") {
+ROW(15, "ask for the priority")
+{
     custream_t s, legacy;
     int got;
 
@@ -299,7 +320,8 @@ ROW(15, "ask for the priority") {
     WORKS(custream_release(s));
 }
 
-ROW(15_wrapped, "a wrapped stream's priority") {
+ROW(15_wrapped, "a wrapped stream's priority")
+{
     CUstream raw;
     custream_t s = NULL;
     int requested = 9;
@@ -316,7 +338,8 @@ ROW(15_wrapped, "a wrapped stream's priority") {
 }
 
 /* By whom ever: the one that it has, not the one that it was made with. */
-ROW(15_changed, "a priority that was changed since") {
+ROW(15_changed, "a priority that was changed since")
+{
     CUstreamAttrValue value = {.priority = -4};
     custream_t s;
 

@@ -1,20 +1,23 @@
 /* The current stream: of threads and devices, its stack, and what switching does. */
 #include "tests/api/rows.h"
 
-static custream_t legacy(void) {
+static custream_t legacy(void)
+{
     custream_t s = NULL;
     WORKS(custream_legacy_default(&s));
     return s;
 }
 
 static custream_t seen[2];
-static void look(void) {
+static void look(void)
+{
     OK(cuCtxSetCurrent(context));
     seen[0] = current_on(0);
     seen[1] = current_on(1);
 }
 
-ROW(33, "ask for the current stream") {
+ROW(33, "ask for the current stream")
+{
     custream_t s = NULL;
     CUstream raw;
 
@@ -36,14 +39,16 @@ ROW(33, "ask for the current stream") {
 }
 
 static custream_t own_one;
-static void set_own(void) {
+static void set_own(void)
+{
     OK(cuCtxSetCurrent(context));
     CHECK(current_on(0) == legacy());
     WORKS(custream_set_current(own_one, 0));
     CHECK(current_on(0) == own_one);
 }
 
-ROW_WITH(34, "current of a thread and a device", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(34, "current of a thread and a device", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t here, there;
 
     start();
@@ -64,7 +69,8 @@ ROW_WITH(34, "current of a thread and a device", "CUSTREAM_FAKE_DEVICES=2") {
 
 static custream_t of_process;
 static pthread_barrier_t step;
-static void *has_own(void *unused) {
+static void *has_own(void *unused)
+{
     (void)unused;
     OK(cuCtxSetCurrent(context));
     WORKS(custream_set_current(own_one, 0));
@@ -73,7 +79,8 @@ static void *has_own(void *unused) {
     CHECK(current_on(0) == own_one);
     return NULL;
 }
-static void *has_none(void *unused) {
+static void *has_none(void *unused)
+{
     (void)unused;
     OK(cuCtxSetCurrent(context));
     CHECK(current_on(0) == legacy());
@@ -83,7 +90,8 @@ static void *has_none(void *unused) {
     return NULL;
 }
 
-ROW_WITH(34_process, "current of the process", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(34_process, "current of the process", "CUSTREAM_FAKE_DEVICES=2")
+{
     pthread_t threads[2];
 
     start();
@@ -101,7 +109,8 @@ ROW_WITH(34_process, "current of the process", "CUSTREAM_FAKE_DEVICES=2") {
     CHECK(seen[0] == of_process && seen[1] == legacy());
 }
 
-ROW(35, "set the current stream") {
+ROW(35, "set the current stream")
+{
     custream_t s, t;
     CUstream raw;
 
@@ -127,7 +136,8 @@ ROW(35, "set the current stream") {
 }
 
 static CUstream thread_raw;
-static void set_and_end(void) {
+static void set_and_end(void)
+{
     custream_t s;
 
     OK(cuCtxSetCurrent(context));
@@ -139,13 +149,16 @@ static void set_and_end(void) {
     OK(cuStreamQuery(thread_raw));
 }
 
-ROW(35_thread_ends, "a thread's references end with it") {
+ROW(35_thread_ends, "a thread's references end with it")
+{
     start();
     in_thread(set_and_end);
     GONE(cuStreamQuery(thread_raw));
 }
 
-ROW_WITH(35_defaults, "a default stream is current on the current device", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(
+    35_defaults, "a default stream is current on the current device", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t here, there, per_thread;
 
     start();
@@ -161,7 +174,8 @@ ROW_WITH(35_defaults, "a default stream is current on the current device", "CUST
     CHECK(current_on(0) == per_thread && current_on(1) == legacy());
 }
 
-ROW(36, "push and pop") {
+ROW(36, "push and pop")
+{
     custream_t a, b, c;
 
     start();
@@ -187,13 +201,15 @@ ROW(36, "push and pop") {
     CHECK(current_on(-1) == a);
 }
 
-static void pop_nothing(void) {
+static void pop_nothing(void)
+{
     OK(cuCtxSetCurrent(context));
     GIVES(custream_pop(0), INVALID_VALUE);
     CHECK(current_on(-1) == legacy());
 }
 
-ROW(36_refused, "a push that fails pushes nothing; the stack is the thread's") {
+ROW(36_refused, "a push that fails pushes nothing; the stack is the thread's")
+{
     custream_t s, closed;
 
     start();
@@ -212,7 +228,8 @@ ROW(36_refused, "a push that fails pushes nothing; the stack is the thread's") {
     CHECK(current_on(-1) == legacy());
 }
 
-ROW(36_references, "the stack holds its streams") {
+ROW(36_references, "the stack holds its streams")
+{
     custream_t a, b;
     CUstream raw_a, raw_b;
 
@@ -232,7 +249,9 @@ ROW(36_references, "the stack holds its streams") {
     CHECK(handle_of(current_on(-1)) == raw_a);
 }
 
-ROW_WITH(36_devices, "pop restores the device that push switched, and both devices' streams", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(36_devices, "pop restores the device that push switched, and both devices' streams",
+    "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t here, there, other;
 
     start();
@@ -256,7 +275,8 @@ ROW_WITH(36_devices, "pop restores the device that push switched, and both devic
     CHECK(current_on(1) == other);
 }
 
-ROW(37, "the new current stream waits for the old") {
+ROW(37, "the new current stream waits for the old")
+{
     custream_t a, b, c;
 
     start();
@@ -280,7 +300,8 @@ ROW(37, "the new current stream waits for the old") {
     CHECK(marks_are("123"));
 }
 
-ROW(37_exit, "what pop makes current waits for what was") {
+ROW(37_exit, "what pop makes current waits for what was")
+{
     custream_t a, b;
 
     start();
@@ -302,7 +323,8 @@ ROW(37_exit, "what pop makes current waits for what was") {
     CHECK(marks_are("12"));
 }
 
-ROW(37_closed, "pop of a stream that was closed meanwhile: nothing waits, and all is as before") {
+ROW(37_closed, "pop of a stream that was closed meanwhile: nothing waits, and all is as before")
+{
     custream_t a, b;
 
     start();
@@ -317,7 +339,9 @@ ROW(37_closed, "pop of a stream that was closed meanwhile: nothing waits, and al
     WORKS(custream_release(b));
 }
 
-ROW_WITH(37_fails, "a pop whose order cannot be had has popped", "CUSTREAM_FAKE_FAIL=cuStreamWaitEvent*=2") {
+ROW_WITH(37_fails, "a pop whose order cannot be had has popped",
+    "CUSTREAM_FAKE_FAIL=cuStreamWaitEvent*=2")
+{
     custream_t a, b;
 
     start();
@@ -330,7 +354,8 @@ ROW_WITH(37_fails, "a pop whose order cannot be had has popped", "CUSTREAM_FAKE_
     GIVES(custream_pop(0), INVALID_VALUE);
 }
 
-ROW_WITH(38, "a stream of another device", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(38, "a stream of another device", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t here, there;
 
     start();
@@ -347,7 +372,8 @@ ROW_WITH(38, "a stream of another device", "CUSTREAM_FAKE_DEVICES=2") {
     CHECK(current_on(0) == legacy());
 }
 
-ROW_WITH(39, "switch the device with the stream", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(39, "switch the device with the stream", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t here, there;
 
     start();

@@ -1,13 +1,15 @@
 /* Events: how they are made, asked, measured and closed. */
 #include "tests/api/rows_event.h"
 
-static custream_event_t timed(void) {
+static custream_event_t timed(void)
+{
     custream_event_options_t options = defaults();
     options.timing = 1;
     return made(&options);
 }
 
-ROW(65, "create an event") {
+ROW(65, "create an event")
+{
     custream_event_options_t options;
     custream_event_t e;
     CUevent raw;
@@ -16,7 +18,8 @@ ROW(65, "create an event") {
     options = defaults();
     CHECK_IS(options.size, sizeof options);
     CHECK_IS(options.device, -1);
-    CHECK(!options.timing && !options.blocking_sync && !options.interprocess && !options.external && !options.lazy && !options.single_export);
+    CHECK(!options.timing && !options.blocking_sync && !options.interprocess && !options.external &&
+          !options.lazy && !options.single_export);
     e = new_event();
     raw = event_handle(e);
     OK(cuEventQuery(raw));
@@ -36,7 +39,8 @@ ROW(65, "create an event") {
     GIVES(custream_event_release(NULL), INVALID_VALUE);
 }
 
-ROW_WITH(65_fails, "the driver makes no event", "CUSTREAM_FAKE_FAIL=cuEventCreate*=2") {
+ROW_WITH(65_fails, "the driver makes no event", "CUSTREAM_FAKE_FAIL=cuEventCreate*=2")
+{
     custream_event_t e;
     custream_t s;
 
@@ -48,7 +52,8 @@ ROW_WITH(65_fails, "the driver makes no event", "CUSTREAM_FAKE_FAIL=cuEventCreat
     FAILS(custream_cached_event(s, &e), DRIVER, e);
 }
 
-ROW_WITH(65_lazy, "an event that is made at its first record", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(65_lazy, "an event that is made at its first record", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_event_options_t options;
     custream_event_t e, never;
     custream_t s, there;
@@ -79,7 +84,8 @@ ROW_WITH(65_lazy, "an event that is made at its first record", "CUSTREAM_FAKE_DE
     WORKS(custream_event_release(never));
 }
 
-ROW_SIMULATED(65_close, "close an event") {
+ROW_SIMULATED(65_close, "close an event")
+{
     custream_event_t e, other;
     custream_t s;
     CUevent raw, heir;
@@ -95,7 +101,8 @@ ROW_SIMULATED(65_close, "close an event") {
     raw = event_handle(e);
     WORKS(custream_event_close(e));
     OK(cuEventCreate(&heir, 0));
-    CHECK(heir == raw); /* the simulated GPU's next event has the handle: it must not go with ours */
+    CHECK(
+        heir == raw); /* the simulated GPU's next event has the handle: it must not go with ours */
     WORKS(custream_event_close(e));
     GIVES(custream_event_query(e), CLOSED);
     GIVES(custream_event_synchronize(e), CLOSED);
@@ -114,7 +121,8 @@ ROW_SIMULATED(65_close, "close an event") {
     GIVES(custream_event_close(NULL), INVALID_VALUE);
 }
 
-ROW(66, "times are off unless asked") {
+ROW(66, "times are off unless asked")
+{
     custream_t s;
     float raw_ms;
 
@@ -129,7 +137,8 @@ ROW(66, "times are off unless asked") {
 }
 
 /* What the driver was given is in its journal; test_api.py reads it. */
-ROW(67, "waiting that blocks") {
+ROW(67, "waiting that blocks")
+{
     custream_event_options_t options;
     custream_event_t e;
     custream_t s;
@@ -146,7 +155,8 @@ ROW(67, "waiting that blocks") {
     WORKS(custream_event_synchronize(e));
 }
 
-ROW(72, "is an event done?") {
+ROW(72, "is an event done?")
+{
     custream_event_t e;
     custream_t s;
 
@@ -163,7 +173,8 @@ ROW(72, "is an event done?") {
     GIVES(custream_event_query(NULL), INVALID_VALUE);
 }
 
-ROW(73, "wait for an event on the host") {
+ROW(73, "wait for an event on the host")
+{
     custream_event_t e;
     custream_t s;
 
@@ -182,13 +193,16 @@ ROW(73, "wait for an event on the host") {
     GIVES(custream_event_synchronize(NULL), INVALID_VALUE);
 }
 
-static void no_time(custream_event_t a, custream_event_t b, int synchronize, custream_status_t expected) {
+static void no_time(
+    custream_event_t a, custream_event_t b, int synchronize, custream_status_t expected)
+{
     float ms = -7;
     CHECK_IS(custream_event_elapsed_ms(a, b, synchronize, &ms), expected);
     CHECK(ms == -7);
 }
 
-ROW(74, "the time between two events, or why there is none") {
+ROW(74, "the time between two events, or why there is none")
+{
     custream_event_t a, b, untimed, never;
     custream_t s;
     CUfunction sleeps;
@@ -225,7 +239,8 @@ ROW(74, "the time between two events, or why there is none") {
 }
 
 /* An event is CUDA's: others may record it by its handle. */
-ROW(74_raw, "the time between events that somebody else recorded") {
+ROW(74_raw, "the time between events that somebody else recorded")
+{
     custream_event_t a, b;
     custream_t s;
     float ms = -1;
@@ -240,7 +255,8 @@ ROW(74_raw, "the time between events that somebody else recorded") {
     CHECK(ms >= 0);
 }
 
-ROW(75, "record from the event's side") {
+ROW(75, "record from the event's side")
+{
     custream_event_t e;
     custream_t s;
 
@@ -261,7 +277,8 @@ ROW(75, "record from the event's side") {
     GIVES(custream_event_record(NULL, s), INVALID_VALUE);
 }
 
-ROW(76, "wait from the event's side") {
+ROW(76, "wait from the event's side")
+{
     custream_event_t e;
     custream_t s, t, u;
 
@@ -284,7 +301,8 @@ ROW(76, "wait from the event's side") {
     GIVES(custream_event_wait(NULL, s), INVALID_VALUE);
 }
 
-ROW_WITH(77, "the device of an event", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(77, "the device of an event", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_event_options_t options;
     custream_event_t e;
     int device;
@@ -302,7 +320,8 @@ ROW_WITH(77, "the device of an event", "CUSTREAM_FAKE_DEVICES=2") {
     GIVES(custream_event_get_device(e, NULL), INVALID_VALUE);
 }
 
-ROW(78, "the flags of an event") {
+ROW(78, "the flags of an event")
+{
     custream_event_options_t options;
     custream_event_t e;
     unsigned flags = 77;
@@ -315,7 +334,8 @@ ROW(78, "the flags of an event") {
         options.interprocess = bits >> 2 & 1;
         if (options.timing && options.interprocess) continue;
         e = made(&options);
-        CHECK_IS(flags_of(e), (options.timing ? 0 : CUSTREAM_EVENT_DISABLE_TIMING) | (options.blocking_sync ? CUSTREAM_EVENT_BLOCKING_SYNC : 0) |
+        CHECK_IS(flags_of(e), (options.timing ? 0 : CUSTREAM_EVENT_DISABLE_TIMING) |
+                                  (options.blocking_sync ? CUSTREAM_EVENT_BLOCKING_SYNC : 0) |
                                   (options.interprocess ? CUSTREAM_EVENT_INTERPROCESS : 0));
         WORKS(custream_event_release(e));
     }

@@ -1,7 +1,8 @@
 /* Events that others see: of other processes, of graphs, of other owners. */
 #include "tests/api/rows_event.h"
 
-ROW(68, "events for other processes take no times") {
+ROW(68, "events for other processes take no times")
+{
     custream_event_options_t options;
 
     start();
@@ -15,7 +16,8 @@ ROW(68, "events for other processes take no times") {
 }
 
 /* The simulated GPU lets a process be its own peer, which a real driver does not. */
-ROW_SIMULATED(69, "export and import") {
+ROW_SIMULATED(69, "export and import")
+{
     custream_event_options_t options;
     custream_event_t e, plain, imported;
     unsigned char bytes[CUSTREAM_IPC_BYTES], before[CUSTREAM_IPC_BYTES];
@@ -43,7 +45,8 @@ ROW_SIMULATED(69, "export and import") {
     CHECK_IS(sizeof(CUipcEventHandle), CUSTREAM_IPC_BYTES);
 }
 
-ROW(70, "external events in a capture") {
+ROW(70, "external events in a capture")
+{
     custream_event_t external, plain;
     custream_graph_t graph = NULL;
     custream_t s, t;
@@ -53,7 +56,8 @@ ROW(70, "external events in a capture") {
     t = new_stream();
     external = new_event();
     plain = new_event();
-    WORKS(custream_record(s, external, CUSTREAM_EXTERNAL_IF_CAPTURING)); /* outside of a capture as any */
+    WORKS(custream_record(
+        s, external, CUSTREAM_EXTERNAL_IF_CAPTURING)); /* outside of a capture as any */
     WORKS(custream_wait_event(t, external, CUSTREAM_EXTERNAL_IF_CAPTURING));
     WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
     WORKS(custream_record(s, plain, 0)); /* no node: it names a place in the capture */
@@ -66,8 +70,10 @@ ROW(70, "external events in a capture") {
     WORKS(custream_graph_release(graph));
 }
 
-/* Two graphs that wait for each other through an event: the second's launch goes on when the first has recorded it. */
-ROW(70_option, "an event that is always external") {
+/* Two graphs that wait for each other through an event: the second's launch goes on when the first
+ * has recorded it. */
+ROW(70_option, "an event that is always external")
+{
     custream_event_options_t options;
     custream_graph_t records = NULL, waits = NULL;
     custream_event_t e;
@@ -102,7 +108,8 @@ ROW(70_option, "an event that is always external") {
     WORKS(custream_graph_release(waits));
 }
 
-ROW(71, "wrap an event that somebody else owns") {
+ROW(71, "wrap an event that somebody else owns")
+{
     custream_event_t e = NULL, again = NULL;
     custream_t s, t;
     int released = 0;
@@ -140,7 +147,8 @@ ROW(71, "wrap an event that somebody else owns") {
     CHECK_IS(count_of(&released), 3);
 }
 
-ROW(83_lazy, "also once a lazy event has been made") {
+ROW(83_lazy, "also once a lazy event has been made")
+{
     custream_event_options_t options = defaults();
     custream_event_t e, again = NULL;
     CUevent raw;
@@ -158,7 +166,8 @@ ROW(83_lazy, "also once a lazy event has been made") {
     GONE(cuEventQuery(raw));
 }
 
-ROW_SIMULATED(71_lost, "the owner destroys a wrapped event") {
+ROW_SIMULATED(71_lost, "the owner destroys a wrapped event")
+{
     custream_event_t e = NULL;
     CUevent raw;
 
@@ -172,8 +181,10 @@ ROW_SIMULATED(71_lost, "the owner destroys a wrapped event") {
     WORKS(custream_event_release(e));
 }
 
-/* There is no function that compares events: one handle has one object while it lives, so the pointers do. */
-ROW(83, "the same event is the same object") {
+/* There is no function that compares events: one handle has one object while it lives, so the
+ * pointers do. */
+ROW(83, "the same event is the same object")
+{
     custream_event_t a, b, again = NULL;
     int released = 0;
 

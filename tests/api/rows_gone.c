@@ -1,15 +1,18 @@
-/* Handles that come back as other objects, ends that are refused, and what the recorder meets later than this API. */
+/* Handles that come back as other objects, ends that are refused, and what the recorder meets later
+ * than this API. */
 #include "tests/api/rows_event.h"
 
 /* Whoever implements the API here is the one who records. */
-static int sees_ends(void) {
+static int sees_ends(void)
+{
 #ifdef API_DLOPEN
     if (!getenv("API_DEFAULT")) return 0;
 #endif
     return recorded();
 }
 
-ROW(45_closed, "a cached event that its borrower has closed") {
+ROW(45_closed, "a cached event that its borrower has closed")
+{
     custream_event_t e, again;
     custream_t a, b;
     CUevent mine;
@@ -35,7 +38,8 @@ ROW(45_closed, "a cached event that its borrower has closed") {
     OK(cuEventDestroy(mine));
 }
 
-ROW_SIMULATED(67_again, "a wrapped event whose handle comes back as another one") {
+ROW_SIMULATED(67_again, "a wrapped event whose handle comes back as another one")
+{
     custream_event_t w, next;
     CUevent raw, other;
 
@@ -54,7 +58,8 @@ ROW_SIMULATED(67_again, "a wrapped event whose handle comes back as another one"
     OK(cuEventDestroy(other));
 }
 
-ROW_SIMULATED(65_again, "an event that was destroyed elsewhere, and its handle has come back") {
+ROW_SIMULATED(65_again, "an event that was destroyed elsewhere, and its handle has come back")
+{
     custream_event_t e;
     CUevent raw, other;
 
@@ -72,7 +77,8 @@ ROW_SIMULATED(65_again, "an event that was destroyed elsewhere, and its handle h
 
 static custream_t on;
 static int made_in_hook;
-static void make_an_event(custream_hook_info_t *info, void *arg) {
+static void make_an_event(custream_hook_info_t *info, void *arg)
+{
     custream_event_t e;
     CUevent raw;
 
@@ -85,7 +91,8 @@ static void make_an_event(custream_hook_info_t *info, void *arg) {
     made_in_hook++;
 }
 
-ROW(65_hook, "events that a hook makes end like others") {
+ROW(65_hook, "events that a hook makes end like others")
+{
     custream_hook_t hook;
     CUevent before[4];
 
@@ -101,12 +108,14 @@ ROW(65_hook, "events that a hook makes end like others") {
 }
 
 static custream_t from_hook;
-static void make_a_stream(custream_hook_info_t *info, void *arg) {
+static void make_a_stream(custream_hook_info_t *info, void *arg)
+{
     (void)arg;
     if (!info->after && !from_hook) from_hook = new_stream();
 }
 
-ROW(22_late, "a stream that the recorder meets later than its object was made") {
+ROW(22_late, "a stream that the recorder meets later than its object was made")
+{
     custream_history_t history = {.size = sizeof history};
     custream_hook_t hook;
     custream_t s;
@@ -133,14 +142,16 @@ ROW(22_late, "a stream that the recorder meets later than its object was made") 
 }
 
 static CUstream unseen;
-static void begin_a_capture(custream_hook_info_t *info, void *arg) {
+static void begin_a_capture(custream_hook_info_t *info, void *arg)
+{
     (void)arg;
     if (info->after || unseen) return;
     OK(cuStreamCreate(&unseen, CU_STREAM_NON_BLOCKING));
     OK(cuStreamBeginCapture(unseen, CU_STREAM_CAPTURE_MODE_RELAXED));
 }
 
-ROW(57_unseen, "a stream that captures when the recorder meets it goes on") {
+ROW(57_unseen, "a stream that captures when the recorder meets it goes on")
+{
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     custream_hook_t hook;
     CUgraph graph = NULL;
@@ -167,11 +178,13 @@ ROW(57_unseen, "a stream that captures when the recorder meets it goes on") {
     OK(cuStreamDestroy(unseen));
 }
 
-static void refuse_it(custream_hook_info_t *info, void *arg) {
+static void refuse_it(custream_hook_info_t *info, void *arg)
+{
     if (!info->after && info->stream == *(CUstream *)arg) info->result = CUDA_ERROR_NOT_PERMITTED;
 }
 
-ROW(85_refuse_end, "a hook refuses the end of a stream") {
+ROW(85_refuse_end, "a hook refuses the end of a stream")
+{
     custream_hook_t hook;
     CUstream raw[2];
 
@@ -192,7 +205,8 @@ ROW(85_refuse_end, "a hook refuses the end of a stream") {
     }
 }
 
-ROW(83_ends, "the last error after what ends an object") {
+ROW(83_ends, "the last error after what ends an object")
+{
     custream_event_t e;
     custream_t s, closed;
 
@@ -215,12 +229,14 @@ ROW(83_ends, "the last error after what ends an object") {
     WORKS(custream_release(s));
 }
 
-static void block_it(custream_hook_info_t *info, void *arg) {
+static void block_it(custream_hook_info_t *info, void *arg)
+{
     (void)arg;
     if (!info->after) info->flags = CU_STREAM_DEFAULT;
 }
 
-ROW(3_given, "flags are those that the stream got") {
+ROW(3_given, "flags are those that the stream got")
+{
     custream_hook_t hook;
     custream_t s;
     unsigned flags = 9;

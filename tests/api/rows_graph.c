@@ -1,7 +1,8 @@
 /* Graphs that come of captures: making them executable, launching, describing. */
 #include "tests/api/rows.h"
 
-static custream_graph_t graph_of(custream_t s, char c) {
+static custream_graph_t graph_of(custream_t s, char c)
+{
     custream_graph_t graph = NULL;
 
     WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
@@ -10,7 +11,8 @@ static custream_graph_t graph_of(custream_t s, char c) {
     return graph;
 }
 
-ROW(63, "launch and upload") {
+ROW(63, "launch and upload")
+{
     custream_graph_t graph;
     custream_t s, t;
     void *raw = UNTOUCHED, *exec = UNTOUCHED, *again;
@@ -48,7 +50,8 @@ ROW(63, "launch and upload") {
     WORKS(custream_graph_release(graph));
 }
 
-ROW(63_references, "the last reference destroys the graph; launches are still done") {
+ROW(63_references, "the last reference destroys the graph; launches are still done")
+{
     custream_graph_t graph;
     custream_t s;
     size_t count;
@@ -72,7 +75,9 @@ ROW(63_references, "the last reference destroys the graph; launches are still do
     GIVES(custream_graph_release(NULL), INVALID_VALUE);
 }
 
-ROW_WITH(63_error, "a graph that cannot be instantiated", "CUSTREAM_FAKE_FAIL=cuGraphInstantiate*=2") {
+ROW_WITH(
+    63_error, "a graph that cannot be instantiated", "CUSTREAM_FAKE_FAIL=cuGraphInstantiate*=2")
+{
     custream_graph_t graph;
     custream_t s;
 
@@ -86,7 +91,8 @@ ROW_WITH(63_error, "a graph that cannot be instantiated", "CUSTREAM_FAKE_FAIL=cu
 }
 
 /* The simulated GPU draws no graphs: the driver's own answer must come through. */
-ROW_SIMULATED(64, "a description for Graphviz") {
+ROW_SIMULATED(64, "a description for Graphviz")
+{
     custream_graph_t graph;
     custream_t s;
 

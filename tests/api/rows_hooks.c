@@ -1,4 +1,5 @@
-/* Hooks for tools, annotations, recording: with the preload library they work, without it they say that they do not. */
+/* Hooks for tools, annotations, recording: with the preload library they work, without it they say
+ * that they do not. */
 #include "tests/api/rows.h"
 
 #include <link.h>
@@ -12,7 +13,8 @@ struct heard {
     int before[CUSTREAM_HOOK_KINDS], after[CUSTREAM_HOOK_KINDS];
     void *stream, *event;
 };
-static void hear(custream_hook_info_t *info, void *arg) {
+static void hear(custream_hook_info_t *info, void *arg)
+{
     struct heard *heard = arg;
 
     CHECK(info->size >= sizeof *info);
@@ -20,10 +22,12 @@ static void hear(custream_hook_info_t *info, void *arg) {
     CHECK_IS(info->after, !!info->after);
     ++(info->after ? heard->after : heard->before)[info->kind];
     if (!info->after) CHECK_IS(info->result, 0);
-    if (info->after && (info->kind == CUSTREAM_HOOK_CREATE || info->kind == CUSTREAM_HOOK_ENQUEUE)) heard->stream = info->stream;
+    if (info->after && (info->kind == CUSTREAM_HOOK_CREATE || info->kind == CUSTREAM_HOOK_ENQUEUE))
+        heard->stream = info->stream;
     if (info->after && info->kind == CUSTREAM_HOOK_EVENT_CREATE) heard->event = info->event;
 }
-static void refuse(custream_hook_info_t *info, void *arg) {
+static void refuse(custream_hook_info_t *info, void *arg)
+{
     (void)arg;
     if (!info->after) info->result = CUDA_ERROR_NOT_PERMITTED;
 }
@@ -31,7 +35,8 @@ static void refuse(custream_hook_info_t *info, void *arg) {
 static void host(void *arg) { (void)arg; }
 
 /* One call of each kind. */
-static void do_all(CUstream *s, CUevent *e) {
+static void do_all(CUstream *s, CUevent *e)
+{
     CUgraph graph;
     CUgraphExec exec;
 
@@ -52,7 +57,8 @@ static void do_all(CUstream *s, CUevent *e) {
     OK(cuStreamDestroy(*s));
 }
 
-ROW(85, "hooks for tools: every kind, before and after") {
+ROW(85, "hooks for tools: every kind, before and after")
+{
     custream_hook_t hooks[CUSTREAM_HOOK_KINDS];
     struct heard heard = {.stream = NULL};
     CUstream s;
@@ -60,10 +66,12 @@ ROW(85, "hooks for tools: every kind, before and after") {
 
     start();
     if (!preloaded()) {
-        FAILS(custream_register_hook(CUSTREAM_HOOK_CREATE, hear, &heard, &hooks[0]), NOT_SUPPORTED, hooks[0]);
+        FAILS(custream_register_hook(CUSTREAM_HOOK_CREATE, hear, &heard, &hooks[0]), NOT_SUPPORTED,
+            hooks[0]);
         return;
     }
-    for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) WORKS(custream_register_hook((custream_hook_kind_t)kind, hear, &heard, &hooks[kind]));
+    for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++)
+        WORKS(custream_register_hook((custream_hook_kind_t)kind, hear, &heard, &hooks[kind]));
     do_all(&s, &e);
     for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) {
         CHECK_IS(heard.before[kind], kind == CUSTREAM_HOOK_CAPTURE ? 2 : 1);
@@ -72,10 +80,12 @@ ROW(85, "hooks for tools: every kind, before and after") {
     }
     CHECK(heard.stream == s && heard.event == e);
     do_all(&s, &e);
-    for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) CHECK_IS(heard.before[kind], kind == CUSTREAM_HOOK_CAPTURE ? 2 : 1);
+    for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++)
+        CHECK_IS(heard.before[kind], kind == CUSTREAM_HOOK_CAPTURE ? 2 : 1);
 }
 
-ROW(85_refuse, "a hook that refuses a call; hooks that mean nothing") {
+ROW(85_refuse, "a hook that refuses a call; hooks that mean nothing")
+{
     struct heard heard = {.stream = NULL};
     custream_hook_t deny = NULL, later = NULL, out;
     CUstream s = UNTOUCHED;
@@ -100,7 +110,8 @@ ROW(85_refuse, "a hook that refuses a call; hooks that mean nothing") {
     OK(cuStreamDestroy(s));
 }
 
-ROW(85_late, "hooks of what was there before them") {
+ROW(85_late, "hooks of what was there before them")
+{
     struct heard heard = {.stream = NULL};
     custream_hook_t enqueue, destroy, deny;
     CUstream s;
@@ -124,14 +135,17 @@ ROW(85_late, "hooks of what was there before them") {
     CHECK_IS(heard.after[CUSTREAM_HOOK_DESTROY], 2);
 }
 
-/* The word that a wrapper reads first, where the test has said how far it is from the library's beginning. */
-static int find_library(struct dl_phdr_info *info, size_t size, void *base) {
+/* The word that a wrapper reads first, where the test has said how far it is from the library's
+ * beginning. */
+static int find_library(struct dl_phdr_info *info, size_t size, void *base)
+{
     (void)size;
     if (!strstr(info->dlpi_name, "libcustream_shim")) return 0;
     *(uintptr_t *)base = info->dlpi_addr;
     return 1;
 }
-static int mode(void) {
+static int mode(void)
+{
     const char *offset = getenv("MODE_OFFSET");
     uintptr_t base = 0;
 
@@ -139,7 +153,8 @@ static int mode(void) {
     return *(volatile int *)(base + strtoul(offset, NULL, 16));
 }
 
-ROW(85_gone, "after the last hook a call takes the way that it took before the first") {
+ROW(85_gone, "after the last hook a call takes the way that it took before the first")
+{
     struct heard heard = {.stream = NULL};
     custream_hook_t hooks[CUSTREAM_HOOK_KINDS];
     CUstream s;
@@ -150,20 +165,24 @@ ROW(85_gone, "after the last hook a call takes the way that it took before the f
     start();
     before = mode();
     while (twice--) {
-        for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) WORKS(custream_register_hook((custream_hook_kind_t)kind, hear, &heard, &hooks[kind]));
+        for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++)
+            WORKS(custream_register_hook((custream_hook_kind_t)kind, hear, &heard, &hooks[kind]));
         CHECK(before == -1 || mode() != before);
         do_all(&s, &e);
         CHECK(heard.after[CUSTREAM_HOOK_ENQUEUE] > 0);
-        for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) WORKS(custream_unregister_hook(hooks[kind]));
+        for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++)
+            WORKS(custream_unregister_hook(hooks[kind]));
         if (recorded() || !twice) CHECK_IS(mode(), before);
         else before = mode(); /* from the first hook on objects are kept */
         memset(&heard, 0, sizeof heard);
         do_all(&s, &e);
-        for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) CHECK_IS(heard.before[kind] + heard.after[kind], 0);
+        for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++)
+            CHECK_IS(heard.before[kind] + heard.after[kind], 0);
     }
 }
 
-ROW(22_history, "a stream that somebody else made and used shows its history") {
+ROW(22_history, "a stream that somebody else made and used shows its history")
+{
     custream_history_t history = {.size = sizeof history};
     CUdeviceptr memory;
     custream_t s;
@@ -185,7 +204,9 @@ ROW(22_history, "a stream that somebody else made and used shows its history") {
     CHECK_IS(history.launches, 3);
     CHECK_IS(history.sets, 1);
     CHECK_IS(history.synchronizations, 1);
-    CHECK_IS(history.copies + history.records + history.waits + history.graph_launches + history.bytes_copied, 0);
+    CHECK_IS(history.copies + history.records + history.waits + history.graph_launches +
+                 history.bytes_copied,
+        0);
     CHECK(strncmp(history.call, "cuStreamCreate", 14) == 0);
     CHECK(strncmp(history.library, "rows_hooks", 10) == 0);
     history.size--;
@@ -194,11 +215,13 @@ ROW(22_history, "a stream that somebody else made and used shows its history") {
     GIVES(custream_history(NULL, &history), INVALID_VALUE);
     OK(cuStreamDestroy(raw));
     history.size++;
-    CHECK(custream_history(s, &history) != CUSTREAM_SUCCESS); /* it is gone; a library that was opened learns it from the other */
+    CHECK(custream_history(s, &history) !=
+          CUSTREAM_SUCCESS); /* it is gone; a library that was opened learns it from the other */
 }
 
 /* test_api.py finds them in the trace. */
-ROW(0_annotations, "ranges and marks in the timeline") {
+ROW(0_annotations, "ranges and marks in the timeline")
+{
     start();
     WORKS(custream_trace_range_push("outer"));
     WORKS(custream_trace_range_push("inner"));
@@ -210,7 +233,8 @@ ROW(0_annotations, "ranges and marks in the timeline") {
     GIVES(custream_trace_mark(NULL), INVALID_VALUE);
 }
 
-ROW(0_recording, "recording, from here to there") {
+ROW(0_recording, "recording, from here to there")
+{
     if (!recorded()) {
         GIVES(custream_trace_start(), NOT_SUPPORTED);
         GIVES(custream_trace_stop(), NOT_SUPPORTED);

@@ -1,9 +1,11 @@
-/* What hooks may do: change a creation, send a call elsewhere, call CUDA, unregister themselves; and what they cannot break. */
+/* What hooks may do: change a creation, send a call elsewhere, call CUDA, unregister themselves;
+ * and what they cannot break. */
 #include "tests/api/rows.h"
 
 #include <errno.h>
 
-static void raise_it(custream_hook_info_t *info, void *arg) {
+static void raise_it(custream_hook_info_t *info, void *arg)
+{
     (void)arg;
     if (info->after) return;
     CHECK_IS(info->priority, -1);
@@ -12,7 +14,8 @@ static void raise_it(custream_hook_info_t *info, void *arg) {
     info->flags = CU_STREAM_NON_BLOCKING;
 }
 
-ROW(85_change, "a hook changes what a stream is to be") {
+ROW(85_change, "a hook changes what a stream is to be")
+{
     custream_hook_t hook;
     CUstream s;
     unsigned flags;
@@ -31,12 +34,14 @@ ROW(85_change, "a hook changes what a stream is to be") {
 }
 
 static CUstream from, to;
-static void send_elsewhere(custream_hook_info_t *info, void *arg) {
+static void send_elsewhere(custream_hook_info_t *info, void *arg)
+{
     (void)arg;
     if (!info->after && info->stream == from) info->stream = to;
 }
 
-ROW(85_elsewhere, "a hook sends work to another stream") {
+ROW(85_elsewhere, "a hook sends work to another stream")
+{
     custream_hook_t hook;
     CUevent e;
 
@@ -64,7 +69,8 @@ ROW(85_elsewhere, "a hook sends work to another stream") {
 static custream_hook_t itself;
 static custream_t object;
 static int calls;
-static void go_away(custream_hook_info_t *info, void *arg) {
+static void go_away(custream_hook_info_t *info, void *arg)
+{
     int *errors = arg;
 
     if (info->after) return;
@@ -79,7 +85,8 @@ static void go_away(custream_hook_info_t *info, void *arg) {
     errno = 99;
 }
 
-ROW(85_itself, "a hook that calls CUDA, and unregisters itself") {
+ROW(85_itself, "a hook that calls CUDA, and unregisters itself")
+{
     int errors = 0;
 
     start();
@@ -96,19 +103,22 @@ ROW(85_itself, "a hook that calls CUDA, and unregisters itself") {
 }
 
 static int blocked, let_go;
-static void block(custream_hook_info_t *info, void *arg) {
+static void block(custream_hook_info_t *info, void *arg)
+{
     (void)arg;
     if (info->after) return;
     __atomic_store_n(&blocked, 1, __ATOMIC_SEQ_CST);
     AWAIT(__atomic_load_n(&let_go, __ATOMIC_SEQ_CST));
 }
-static void *launch_there(void *s) {
+static void *launch_there(void *s)
+{
     OK(cuCtxSetCurrent(context));
     OK(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
     return NULL;
 }
 
-ROW(85_blocks, "a hook that does not return holds up its own call alone") {
+ROW(85_blocks, "a hook that does not return holds up its own call alone")
+{
     custream_hook_t hook, again;
     pthread_t thread;
     CUstream s;
@@ -129,31 +139,38 @@ ROW(85_blocks, "a hook that does not return holds up its own call alone") {
     OK(cuStreamDestroy(s));
 }
 
-ROW(85_full, "a table that is full, and places that are used again") {
+ROW(85_full, "a table that is full, and places that are used again")
+{
     custream_hook_t hooks[64], more;
 
     start();
     if (!preloaded()) return;
     for (int turn = 0; turn < 3; turn++) {
-        for (int i = 0; i < 64; i++) WORKS(custream_register_hook(CUSTREAM_HOOK_DESTROY, send_elsewhere, NULL, &hooks[i]));
-        FAILS(custream_register_hook(CUSTREAM_HOOK_DESTROY, send_elsewhere, NULL, &more), NO_MEMORY, more);
+        for (int i = 0; i < 64; i++)
+            WORKS(custream_register_hook(CUSTREAM_HOOK_DESTROY, send_elsewhere, NULL, &hooks[i]));
+        FAILS(custream_register_hook(CUSTREAM_HOOK_DESTROY, send_elsewhere, NULL, &more), NO_MEMORY,
+            more);
         for (int i = 0; i < 64; i++) WORKS(custream_unregister_hook(hooks[i]));
         GIVES(custream_unregister_hook(hooks[0]), INVALID_HANDLE);
     }
 }
 
 static int heard_by, stop;
-static void count(custream_hook_info_t *info, void *arg) {
+static void count(custream_hook_info_t *info, void *arg)
+{
     (void)info, (void)arg;
     __atomic_add_fetch(&heard_by, 1, __ATOMIC_RELAXED);
 }
-static void *launch_all_the_time(void *s) {
+static void *launch_all_the_time(void *s)
+{
     OK(cuCtxSetCurrent(context));
-    for (int i = 0; i < 2000 && !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) OK(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
+    for (int i = 0; i < 2000 && !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++)
+        OK(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
     return NULL;
 }
 
-ROW(85_threads, "hooks come and go while threads launch") {
+ROW(85_threads, "hooks come and go while threads launch")
+{
     pthread_t threads[4];
     custream_hook_t hook;
     CUstream s;
@@ -176,12 +193,14 @@ ROW(85_threads, "hooks come and go while threads launch") {
     OK(cuStreamDestroy(s));
 }
 
-static void deny(custream_hook_info_t *info, void *arg) {
+static void deny(custream_hook_info_t *info, void *arg)
+{
     (void)arg;
     if (!info->after) info->result = CUDA_ERROR_NOT_PERMITTED;
 }
 
-ROW_WITH(85_pool, "a refused creation takes no share of a pool", "CUSTREAM_STREAMS=pool:1") {
+ROW_WITH(85_pool, "a refused creation takes no share of a pool", "CUSTREAM_STREAMS=pool:1")
+{
     custream_hook_t hook;
     CUstream first, second;
 

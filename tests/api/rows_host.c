@@ -1,16 +1,19 @@
-/* Functions that CUDA calls on the host: callbacks, host functions, and the end of their arguments. */
+/* Functions that CUDA calls on the host: callbacks, host functions, and the end of their arguments.
+ */
 #include "tests/api/rows.h"
 
 static int called;
 static custream_t called_with;
 static custream_status_t called_status = CUSTREAM_DRIVER;
-static void callback(custream_t stream, custream_status_t status, void *arg) {
+static void callback(custream_t stream, custream_status_t status, void *arg)
+{
     called_with = stream;
     called_status = status;
     count_call(arg);
 }
 
-ROW(48, "a callback with stream, status and argument") {
+ROW(48, "a callback with stream, status and argument")
+{
     custream_t s;
 
     start();
@@ -33,8 +36,10 @@ ROW(48, "a callback with stream, status and argument") {
     CHECK_IS(count_of(&called), 1);
 }
 
-/* What CUDA's thread lets go of is destroyed on another: at the latest by a thread that calls something here. */
-static int gone(CUstream raw) {
+/* What CUDA's thread lets go of is destroyed on another: at the latest by a thread that calls
+ * something here. */
+static int gone(CUstream raw)
+{
     custream_t legacy;
 
     WORKS(custream_legacy_default(&legacy));
@@ -42,7 +47,8 @@ static int gone(CUstream raw) {
     return !simulated() || cuStreamQuery(raw) == CUDA_ERROR_INVALID_HANDLE;
 }
 
-ROW(48_reference, "the stream lives until it was called") {
+ROW(48_reference, "the stream lives until it was called")
+{
     custream_t s;
     CUstream raw;
 
@@ -60,7 +66,8 @@ ROW(48_reference, "the stream lives until it was called") {
     CHECK(called_with == s);
 }
 
-ROW_WITH(48_error, "a callback that CUDA refuses", "CUSTREAM_FAKE_FAIL=cuStreamAddCallback*=304") {
+ROW_WITH(48_error, "a callback that CUDA refuses", "CUSTREAM_FAKE_FAIL=cuStreamAddCallback*=304")
+{
     custream_t s;
     CUstream raw;
 
@@ -76,16 +83,19 @@ ROW_WITH(48_error, "a callback that CUDA refuses", "CUSTREAM_FAKE_FAIL=cuStreamA
 }
 
 static int host_calls, destroys;
-static void host(void *arg) {
+static void host(void *arg)
+{
     CHECK_IS(count_of(&destroys), 0);
     count_call(arg);
 }
-static void destroy(void *arg) {
+static void destroy(void *arg)
+{
     CHECK(arg == &host_calls);
     count_call(&destroys);
 }
 
-ROW(49, "a host function, and its argument's end") {
+ROW(49, "a host function, and its argument's end")
+{
     custream_t s;
 
     start();
@@ -98,7 +108,8 @@ ROW(49, "a host function, and its argument's end") {
     WORKS(custream_synchronize(s));
     CHECK_IS(count_of(&host_calls), 1);
     AWAIT(count_of(&destroys));
-    WORKS(custream_launch_host_func(s, count_call, &called, NULL)); /* no destroy: nothing to call */
+    WORKS(
+        custream_launch_host_func(s, count_call, &called, NULL)); /* no destroy: nothing to call */
     WORKS(custream_synchronize(s));
     CHECK_IS(count_of(&called), 1);
     CHECK_IS(count_of(&destroys), 1);
@@ -108,7 +119,8 @@ ROW(49, "a host function, and its argument's end") {
     CHECK_IS(count_of(&destroys), 1); /* in case of an error it stays the caller's */
 }
 
-ROW_WITH(49_error, "a host function that CUDA refuses", "CUSTREAM_FAKE_FAIL=cuLaunchHostFunc*=304") {
+ROW_WITH(49_error, "a host function that CUDA refuses", "CUSTREAM_FAKE_FAIL=cuLaunchHostFunc*=304")
+{
     custream_t s;
 
     start();
@@ -119,8 +131,10 @@ ROW_WITH(49_error, "a host function that CUDA refuses", "CUSTREAM_FAKE_FAIL=cuLa
     CHECK(count_of(&host_calls) == 0 && count_of(&destroys) == 0);
 }
 
-/* The graph keeps function and argument, its executable form too; they go with the last of the two. */
-ROW(49_capture, "a host function in a graph") {
+/* The graph keeps function and argument, its executable form too; they go with the last of the two.
+ */
+ROW(49_capture, "a host function in a graph")
+{
     custream_graph_t graph = NULL;
     custream_t s;
 
@@ -143,7 +157,8 @@ ROW(49_capture, "a host function in a graph") {
     CHECK_IS(count_of(&destroys), 1);
 }
 
-ROW(49_broken, "a host function in a capture that came to nothing") {
+ROW(49_broken, "a host function in a capture that came to nothing")
+{
     custream_graph_t graph;
     custream_t s;
 
@@ -159,16 +174,20 @@ ROW(49_broken, "a host function in a capture that came to nothing") {
 
 static custream_t last_reference;
 static CUstream asked_there;
-static void let_it_go(void *arg) {
+static void let_it_go(void *arg)
+{
     WORKS(custream_retain(last_reference));
     WORKS(custream_release(last_reference));
     WORKS(custream_release(last_reference));
-    OK(cuStreamQuery(asked_there)); /* so that the journal shows which thread this is: test_api.py reads it */
+    OK(cuStreamQuery(
+        asked_there)); /* so that the journal shows which thread this is: test_api.py reads it */
     count_call(arg);
 }
 
-/* CUDA may not be called in there, so a last reference that ends there must not destroy the stream on that thread, or deadlock. */
-ROW(50, "a function of CUDA's thread gives the last reference back") {
+/* CUDA may not be called in there, so a last reference that ends there must not destroy the stream
+ * on that thread, or deadlock. */
+ROW(50, "a function of CUDA's thread gives the last reference back")
+{
     CUstream raw;
 
     start();
@@ -180,14 +199,17 @@ ROW(50, "a function of CUDA's thread gives the last reference back") {
     AWAIT(gone(raw));
 }
 
-static void free_it(void *memory) {
+static void free_it(void *memory)
+{
     free(memory);
     count_call(&destroys);
 }
 static void nothing(void *memory) { (void)memory; }
 
-/* PyTorch's record_stream: memory that is given back once the stream is done with it. Here the end of a host function's argument does that. */
-ROW(84, "keep memory until a stream is done") {
+/* PyTorch's record_stream: memory that is given back once the stream is done with it. Here the end
+ * of a host function's argument does that. */
+ROW(84, "keep memory until a stream is done")
+{
     custream_t s;
 
     start();

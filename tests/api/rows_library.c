@@ -1,4 +1,5 @@
-/* The library itself: statuses, beginning and ending it; NULL and closed objects in every function that takes one. */
+/* The library itself: statuses, beginning and ending it; NULL and closed objects in every function
+ * that takes one. */
 #include "tests/api/rows.h"
 
 #include <sys/wait.h>
@@ -8,27 +9,44 @@ static const struct {
     const char *name;
 } statuses[] = {
 #define STATUS(name) {CUSTREAM_##name, "CUSTREAM_" #name}
-    STATUS(SUCCESS), STATUS(NOT_READY), STATUS(INVALID_VALUE), STATUS(INVALID_HANDLE), STATUS(CLOSED), STATUS(DEVICE_MISMATCH),
-    STATUS(PRIORITY_OUT_OF_RANGE), STATUS(CAPTURE_STATE), STATUS(CAPTURE_INVALIDATED), STATUS(CAPTURE_UNSUPPORTED), STATUS(TIMING_DISABLED),
-    STATUS(NOT_RECORDED), STATUS(IPC), STATUS(NO_CONTEXT), STATUS(NOT_SUPPORTED), STATUS(NO_MEMORY), STATUS(DRIVER),
+    STATUS(SUCCESS),
+    STATUS(NOT_READY),
+    STATUS(INVALID_VALUE),
+    STATUS(INVALID_HANDLE),
+    STATUS(CLOSED),
+    STATUS(DEVICE_MISMATCH),
+    STATUS(PRIORITY_OUT_OF_RANGE),
+    STATUS(CAPTURE_STATE),
+    STATUS(CAPTURE_INVALIDATED),
+    STATUS(CAPTURE_UNSUPPORTED),
+    STATUS(TIMING_DISABLED),
+    STATUS(NOT_RECORDED),
+    STATUS(IPC),
+    STATUS(NO_CONTEXT),
+    STATUS(NOT_SUPPORTED),
+    STATUS(NO_MEMORY),
+    STATUS(DRIVER),
 #undef STATUS
 };
 
-ROW(0_status, "names and texts of statuses") {
+ROW(0_status, "names and texts of statuses")
+{
     for (unsigned i = 0; i < sizeof statuses / sizeof *statuses; i++) {
         const char *text = custream_status_string(statuses[i].status);
 
         CHECK_IS(statuses[i].status, i);
         CHECK(strcmp(custream_status_name(statuses[i].status), statuses[i].name) == 0);
         CHECK(text && strlen(text) > 3 && !strchr(text, '\n'));
-        for (unsigned k = 0; k < i; k++) CHECK(strcmp(text, custream_status_string(statuses[k].status)) != 0);
+        for (unsigned k = 0; k < i; k++)
+            CHECK(strcmp(text, custream_status_string(statuses[k].status)) != 0);
     }
     CHECK(strcmp(custream_status_name((custream_status_t)17), "CUSTREAM_UNKNOWN") == 0);
     CHECK(strcmp(custream_status_name((custream_status_t)-1), "CUSTREAM_UNKNOWN") == 0);
     CHECK(custream_status_string((custream_status_t)12345) != NULL);
 }
 
-ROW(0_version, "the version, as number and text") {
+ROW(0_version, "the version, as number and text")
+{
     int version = 0;
     char text[32];
 
@@ -38,7 +56,8 @@ ROW(0_version, "the version, as number and text") {
     GIVES(custream_version(NULL), INVALID_VALUE);
 }
 
-ROW(0_init, "init: the first counts") {
+ROW(0_init, "init: the first counts")
+{
     custream_init_options_t options;
     custream_t s = NULL;
 
@@ -60,7 +79,8 @@ ROW(0_init, "init: the first counts") {
     WORKS(custream_release(s));
 }
 
-ROW(0_init_driver, "init with the driver's path") {
+ROW(0_init_driver, "init with the driver's path")
+{
     custream_init_options_t options;
     custream_t s = NULL;
 
@@ -72,7 +92,8 @@ ROW(0_init_driver, "init with the driver's path") {
     WORKS(custream_release(s));
 }
 
-ROW(0_init_no_driver, "a path where no driver is") {
+ROW(0_init_no_driver, "a path where no driver is")
+{
     custream_init_options_t options;
     custream_t s = NULL;
 
@@ -85,7 +106,8 @@ ROW(0_init_no_driver, "a path where no driver is") {
     WORKS(custream_release(s));
 }
 
-ROW_WITH(0_no_device, "a driver without a device", "CUSTREAM_FAKE_NO_DEVICE=1") {
+ROW_WITH(0_no_device, "a driver without a device", "CUSTREAM_FAKE_NO_DEVICE=1")
+{
     custream_t s;
     custream_event_t e;
 
@@ -96,7 +118,8 @@ ROW_WITH(0_no_device, "a driver without a device", "CUSTREAM_FAKE_NO_DEVICE=1") 
     CHECK(strlen(custream_version_string()) > 0);
 }
 
-ROW(0_shutdown, "what the library holds goes, what the program holds stays") {
+ROW(0_shutdown, "what the library holds goes, what the program holds stays")
+{
     custream_t own, pooled, again, device_default;
     custream_event_t cached;
     CUstream raw;
@@ -128,7 +151,8 @@ ROW(0_shutdown, "what the library holds goes, what the program holds stays") {
 }
 
 /* Nobody but the library has asked for the primary context. */
-ROW(0_shutdown_context, "a stream on a context that the library made") {
+ROW(0_shutdown_context, "a stream on a context that the library made")
+{
     custream_t s = NULL;
 
     WORKS(custream_create(&s, NULL));
@@ -142,8 +166,10 @@ ROW(0_shutdown_context, "a stream on a context that the library made") {
 
 static void make_elsewhere(void) { WORKS(custream_release(new_stream())); }
 
-/* The library retains the primary context where a thread has none; the program has references of its own. */
-ROW(0_shutdown_current, "shutdown leaves the program's own context current") {
+/* The library retains the primary context where a thread has none; the program has references of
+ * its own. */
+ROW(0_shutdown_current, "shutdown leaves the program's own context current")
+{
     CUcontext now = NULL;
     CUstream raw;
 
@@ -161,7 +187,8 @@ ROW(0_shutdown_current, "shutdown leaves the program's own context current") {
     CHECK(!now); /* nobody has it */
 }
 
-ROW(0_shutdown_cached, "the cached events of default streams go") {
+ROW(0_shutdown_cached, "the cached events of default streams go")
+{
     custream_stats_t stats = {.size = sizeof stats};
     custream_t s[2];
     custream_event_t e;
@@ -187,7 +214,9 @@ ROW(0_shutdown_cached, "the cached events of default streams go") {
 static int driver_error_here = -1;
 static void read_error(void) { driver_error_here = driver_error(); }
 
-ROW_WITH(0_error_thread, "the driver's error is the calling thread's", "CUSTREAM_FAKE_FAIL=cuEventCreate*=2") {
+ROW_WITH(0_error_thread, "the driver's error is the calling thread's",
+    "CUSTREAM_FAKE_FAIL=cuEventCreate*=2")
+{
     custream_event_t e;
 
     start();
@@ -201,9 +230,13 @@ ROW_WITH(0_error_thread, "the driver's error is the calling thread's", "CUSTREAM
 
 static custream_event_t any_event;
 static void nothing(void *arg) { (void)arg; }
-static void nothing_3(custream_t s, custream_status_t status, void *arg) { (void)s, (void)status, (void)arg; }
+static void nothing_3(custream_t s, custream_status_t status, void *arg)
+{
+    (void)s, (void)status, (void)arg;
+}
 
-static void getters_give(custream_t s, custream_status_t expected) {
+static void getters_give(custream_t s, custream_status_t expected)
+{
     void *pointer = UNTOUCHED;
     int number = UNTOUCHED_INT;
     unsigned flags = 77;
@@ -229,7 +262,8 @@ static void getters_give(custream_t s, custream_status_t expected) {
     CHECK(length == 77 && *text == 'x');
 }
 
-static void work_gives(custream_t s, custream_status_t expected) {
+static void work_gives(custream_t s, custream_status_t expected)
+{
     custream_event_t e = UNTOUCHED;
     custream_t out = UNTOUCHED, other = new_stream();
 
@@ -253,7 +287,8 @@ static void work_gives(custream_t s, custream_status_t expected) {
     WORKS(custream_release(other));
 }
 
-static void capture_gives(custream_t s, custream_status_t expected) {
+static void capture_gives(custream_t s, custream_status_t expected)
+{
     custream_capture_status_t status = (custream_capture_status_t)77;
     custream_graph_t graph = UNTOUCHED;
     uint64_t id = 77;
@@ -267,7 +302,8 @@ static void capture_gives(custream_t s, custream_status_t expected) {
     CHECK(graph == UNTOUCHED && status == 77 && id == 77);
 }
 
-ROW(0_null, "NULL in place of a stream") {
+ROW(0_null, "NULL in place of a stream")
+{
     start();
     any_event = new_event();
     getters_give(NULL, CUSTREAM_INVALID_VALUE);
@@ -275,7 +311,8 @@ ROW(0_null, "NULL in place of a stream") {
     capture_gives(NULL, CUSTREAM_INVALID_VALUE);
 }
 
-ROW(0_closed, "a closed stream") {
+ROW(0_closed, "a closed stream")
+{
     custream_t s;
     uint64_t id = 0, before = 0;
     uint64_t hash;
@@ -301,8 +338,10 @@ ROW(0_closed, "a closed stream") {
     WORKS(custream_release(s));
 }
 
-/* Not in the header, but kind: what is no stream, any more or at all, is told where that can be seen. */
-ROW(0_foreign, "what is no stream object") {
+/* Not in the header, but kind: what is no stream, any more or at all, is told where that can be
+ * seen. */
+ROW(0_foreign, "what is no stream object")
+{
     custream_event_t e;
     custream_t s;
     int number;
@@ -324,7 +363,8 @@ ROW(0_foreign, "what is no stream object") {
 }
 
 /* What needs no CUDA works, with the preload library too. */
-ROW(0_fork_properties, "the child of a fork: what is known of a stream, and the stack") {
+ROW(0_fork_properties, "the child of a fork: what is known of a stream, and the stack")
+{
     char text[64];
     custream_t s;
     int status = -1, number;
@@ -348,7 +388,8 @@ ROW(0_fork_properties, "the child of a fork: what is known of a stream, and the 
         CHECK(strcmp(text, "child") == 0);
         GIVES(custream_query(s), NOT_SUPPORTED);
         GIVES(custream_synchronize(s), NOT_SUPPORTED);
-        GIVES(custream_history(s, &(custream_history_t){.size = sizeof(custream_history_t)}), NOT_SUPPORTED);
+        GIVES(custream_history(s, &(custream_history_t){.size = sizeof(custream_history_t)}),
+            NOT_SUPPORTED);
         WORKS(custream_pop(CUSTREAM_SYNC_EXIT));
         CHECK_IS(driver_error(), 0); /* CUDA was not called */
         GIVES(custream_pop(0), INVALID_VALUE);
@@ -364,7 +405,8 @@ ROW(0_fork_properties, "the child of a fork: what is known of a stream, and the 
 }
 
 /* CUDA does not work in there, and says so: statuses, no deadlock. */
-ROW(0_fork, "the child of a fork") {
+ROW(0_fork, "the child of a fork")
+{
     custream_t s, out;
     int status = -1;
     pid_t child;

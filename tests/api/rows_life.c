@@ -2,10 +2,12 @@
 #include "tests/api/rows.h"
 
 /*
- * Destroying twice would take what has got the same handle meanwhile: the simulated GPU gives a destroyed stream's handle to the next one. So a
- * stream that is made after the destruction, and answers in the end, shows that it happened once.
+ * Destroying twice would take what has got the same handle meanwhile: the simulated GPU gives a
+ * destroyed stream's handle to the next one. So a stream that is made after the destruction, and
+ * answers in the end, shows that it happened once.
  */
-static CUstream heir_of(CUstream handle) {
+static CUstream heir_of(CUstream handle)
+{
     CUstream raw = NULL;
     GONE(cuStreamQuery(handle));
     OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
@@ -13,7 +15,8 @@ static CUstream heir_of(CUstream handle) {
     return raw;
 }
 
-ROW(19, "the raw handle") {
+ROW(19, "the raw handle")
+{
     custream_t s;
     void *handle;
 
@@ -27,7 +30,8 @@ ROW(19, "the raw handle") {
     WORKS(custream_release(s));
 }
 
-ROW(20, "an id that is never used again") {
+ROW(20, "an id that is never used again")
+{
     uint64_t ids[8] = {0}, last;
     custream_t s;
 
@@ -48,7 +52,8 @@ ROW(20, "an id that is never used again") {
     WORKS(custream_release(s));
 }
 
-ROW(21, "the pair of __cuda_stream__") {
+ROW(21, "the pair of __cuda_stream__")
+{
     custream_t s, legacy;
     uintptr_t handle = 0;
     int version = 9;
@@ -67,7 +72,8 @@ ROW(21, "the pair of __cuda_stream__") {
     WORKS(custream_release(s));
 }
 
-ROW(25, "close: at once, and as often as one likes") {
+ROW(25, "close: at once, and as often as one likes")
+{
     custream_t s;
     CUstream raw;
     int released = 0;
@@ -91,7 +97,8 @@ ROW(25, "close: at once, and as often as one likes") {
     GIVES(custream_close(NULL), INVALID_VALUE);
 }
 
-ROW(25_work, "the work of a closed stream is still done") {
+ROW(25_work, "the work of a closed stream is still done")
+{
     custream_t s;
 
     start();
@@ -106,7 +113,8 @@ ROW(25_work, "the work of a closed stream is still done") {
     CHECK(marks_are("x"));
 }
 
-ROW(25_defaults, "default streams and those of a pool stay open") {
+ROW(25_defaults, "default streams and those of a pool stay open")
+{
     custream_t s;
 
     start();
@@ -124,7 +132,8 @@ ROW(25_defaults, "default streams and those of a pool stay open") {
     WORKS(custream_release(s));
 }
 
-ROW(26, "the last reference destroys the stream, once") {
+ROW(26, "the last reference destroys the stream, once")
+{
     custream_t s;
     CUstream raw;
 
@@ -140,7 +149,8 @@ ROW(26, "the last reference destroys the stream, once") {
     GIVES(custream_release(NULL), INVALID_VALUE);
 }
 
-ROW(26_closed, "references of a closed stream") {
+ROW(26_closed, "references of a closed stream")
+{
     custream_t s;
 
     start();
@@ -152,13 +162,15 @@ ROW(26_closed, "references of a closed stream") {
     WORKS(custream_release(s));
 }
 
-static custream_stats_t stats_of(int device) {
+static custream_stats_t stats_of(int device)
+{
     custream_stats_t stats = {.size = sizeof stats};
     WORKS(custream_stats(device, &stats));
     return stats;
 }
 
-ROW_WITH(26_stats, "what lives is counted", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(26_stats, "what lives is counted", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_stats_t before, now;
     custream_t s, there, w = NULL;
     custream_event_t e;
@@ -194,7 +206,8 @@ ROW_WITH(26_stats, "what lives is counted", "CUSTREAM_FAKE_DEVICES=2") {
 }
 
 /* Made at its first record, it belongs to a device from then on, and is counted there. */
-ROW_WITH(26_lazy, "a lazy event is counted once", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(26_lazy, "a lazy event is counted once", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_event_options_t options;
     custream_event_t e;
     custream_t there;
@@ -217,20 +230,23 @@ struct seen {
     custream_t streams[16];
     int count, stop_at;
 };
-static int see(custream_t stream, void *arg) {
+static int see(custream_t stream, void *arg)
+{
     struct seen *seen = arg;
 
     if (seen->count < 16) seen->streams[seen->count] = stream;
     custream_release(new_stream()); /* made meanwhile: left out */
     return ++seen->count == seen->stop_at;
 }
-static int index_in(const struct seen *seen, custream_t stream) {
+static int index_in(const struct seen *seen, custream_t stream)
+{
     for (int i = 0; i < seen->count && i < 16; i++)
         if (seen->streams[i] == stream) return i;
     return -1;
 }
 
-ROW(26_foreach, "every open stream, in the order of ids") {
+ROW(26_foreach, "every open stream, in the order of ids")
+{
     struct seen seen = {.count = 0};
     custream_t a, b, closed;
 
@@ -253,7 +269,8 @@ ROW(26_foreach, "every open stream, in the order of ids") {
     WORKS(custream_release(closed));
 }
 
-static int close_it(custream_t stream, void *arg) {
+static int close_it(custream_t stream, void *arg)
+{
     custream_status_t status = custream_close(stream);
 
     CHECK(status == CUSTREAM_SUCCESS || status == CUSTREAM_INVALID_VALUE); /* a default stream */
@@ -261,7 +278,8 @@ static int close_it(custream_t stream, void *arg) {
     return 0;
 }
 
-ROW(26_foreach_close, "streams that are closed while they are gone through") {
+ROW(26_foreach_close, "streams that are closed while they are gone through")
+{
     custream_t s[3];
     int count = 0;
 
@@ -275,15 +293,18 @@ ROW(26_foreach_close, "streams that are closed while they are gone through") {
     }
 }
 
-static int close_every_second(custream_t stream, void *arg) {
+static int close_every_second(custream_t stream, void *arg)
+{
     int *seen = arg;
 
     if ((*seen)++ % 2) close_it(stream, &(int){0});
     return 0;
 }
 
-/* As many as would take minutes if each step looked at those before it. Wrapped, since the simulated GPU itself looks through all at a stream's end. */
-ROW(26_many, "a hundred thousand streams are counted, gone through and closed on the way") {
+/* As many as would take minutes if each step looked at those before it. Wrapped, since the
+ * simulated GPU itself looks through all at a stream's end. */
+ROW(26_many, "a hundred thousand streams are counted, gone through and closed on the way")
+{
     const char *fewer = getenv("ROWS_MANY"); /* a real driver takes 0.2 ms for each */
     const int many = fewer ? atoi(fewer) : 100000;
     custream_t *s = malloc((size_t)many * sizeof *s);
@@ -302,13 +323,15 @@ ROW(26_many, "a hundred thousand streams are counted, gone through and closed on
     CHECK_IS(now.streams_wrapped - before.streams_wrapped, (uint64_t)many);
     WORKS(custream_foreach(close_every_second, &seen));
     CHECK(seen >= many);
-    CHECK(stats_of(-1).streams - before.streams <= (uint64_t)many / 2 + 2); /* default streams stay */
+    CHECK(
+        stats_of(-1).streams - before.streams <= (uint64_t)many / 2 + 2); /* default streams stay */
     for (int i = 0; i < many; i++) WORKS(custream_release(s[i]));
     CHECK_IS(stats_of(-1).streams_wrapped, before.streams_wrapped);
     free(s);
 }
 
-static int release_once_more(custream_t stream, void *arg) {
+static int release_once_more(custream_t stream, void *arg)
+{
     custream_t *wanted = arg;
 
     if (stream == wanted[0] || stream == wanted[2]) WORKS(custream_release(stream));
@@ -316,7 +339,8 @@ static int release_once_more(custream_t stream, void *arg) {
     return 0;
 }
 
-ROW(26_foreach_release, "streams whose last references go while they are gone through") {
+ROW(26_foreach_release, "streams whose last references go while they are gone through")
+{
     custream_t s[4];
     struct seen seen = {.count = 0};
 
@@ -335,7 +359,8 @@ ROW(26_foreach_release, "streams whose last references go while they are gone th
 }
 
 /* It has a reference of its own, and this gives back that one too. */
-static int release_too_often(custream_t stream, void *arg) {
+static int release_too_often(custream_t stream, void *arg)
+{
     custream_t *wanted = arg;
 
     if (stream != wanted[1]) return 0;
@@ -345,7 +370,8 @@ static int release_too_often(custream_t stream, void *arg) {
     return 0;
 }
 
-ROW(26_foreach_stale, "a function that releases a stream too often does not lead a walk astray") {
+ROW(26_foreach_stale, "a function that releases a stream too often does not lead a walk astray")
+{
     struct seen seen = {.count = 0};
     custream_t s[3];
 
@@ -353,11 +379,13 @@ ROW(26_foreach_stale, "a function that releases a stream too often does not lead
     for (int i = 0; i < 3; i++) s[i] = new_stream();
     WORKS(custream_foreach(release_too_often, s));
     WORKS(custream_foreach(see, &seen));
-    CHECK(index_in(&seen, s[2]) > index_in(&seen, s[0]) && index_in(&seen, s[1]) > index_in(&seen, s[2]));
+    CHECK(index_in(&seen, s[2]) > index_in(&seen, s[0]) &&
+          index_in(&seen, s[1]) > index_in(&seen, s[2]));
     for (int i = 0; i < 3; i++) WORKS(custream_release(s[i]));
 }
 
-ROW_WITH(79, "equality: device and handle", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(79, "equality: device and handle", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t s, t, again = NULL, legacy, per_thread;
 
     start();
@@ -383,7 +411,8 @@ ROW_WITH(79, "equality: device and handle", "CUSTREAM_FAKE_DEVICES=2") {
     WORKS(custream_release(t));
 }
 
-ROW(80, "equal streams, equal hashes") {
+ROW(80, "equal streams, equal hashes")
+{
     custream_t s, t, again = NULL;
     uint64_t hash;
 
@@ -402,7 +431,8 @@ ROW(80, "equal streams, equal hashes") {
     WORKS(custream_release(t));
 }
 
-static int order_of(custream_t a, custream_t b) {
+static int order_of(custream_t a, custream_t b)
+{
     int order = UNTOUCHED_INT, back = UNTOUCHED_INT;
     WORKS(custream_compare(a, b, &order));
     WORKS(custream_compare(b, a, &back));
@@ -410,12 +440,14 @@ static int order_of(custream_t a, custream_t b) {
     return order;
 }
 
-ROW_WITH(81, "a total order: device, then handle", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(81, "a total order: device, then handle", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t a, b, there, lower;
     int order;
 
     start();
-    there = stream_with(1, CUSTREAM_NON_BLOCKING, 0); /* made first, so that its handle is the lowest */
+    there =
+        stream_with(1, CUSTREAM_NON_BLOCKING, 0); /* made first, so that its handle is the lowest */
     a = new_stream();
     b = new_stream();
     lower = handle_of(a) < handle_of(b) ? a : b;
@@ -431,7 +463,8 @@ ROW_WITH(81, "a total order: device, then handle", "CUSTREAM_FAKE_DEVICES=2") {
     WORKS(custream_release(there));
 }
 
-ROW(82, "a line that describes a stream") {
+ROW(82, "a line that describes a stream")
+{
     char text[256], expected[64], small[8];
     custream_t s, legacy;
     CUdeviceptr memory;
@@ -467,7 +500,8 @@ ROW(82, "a line that describes a stream") {
     WORKS(custream_release(s));
 }
 
-ROW(82_long, "a line of any length") {
+ROW(82_long, "a line of any length")
+{
     static char name[4000], text[5000], part[600];
     size_t length = 0, whole = 0;
     custream_t s;
@@ -491,7 +525,8 @@ ROW(82_long, "a line of any length") {
     WORKS(custream_release(s));
 }
 
-ROW(82_name, "names") {
+ROW(82_name, "names")
+{
     char text[64] = "", long_name[5000], back[5001];
     custream_options_t options;
     custream_t s = NULL;

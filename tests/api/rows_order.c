@@ -1,7 +1,8 @@
 /* Order and completion: events on streams, waiting and queries. */
 #include "tests/api/rows.h"
 
-static custream_event_t event_with(int timing, int interprocess, int single_export) {
+static custream_event_t event_with(int timing, int interprocess, int single_export)
+{
     custream_event_options_t options;
     custream_event_t e = NULL;
 
@@ -13,7 +14,8 @@ static custream_event_t event_with(int timing, int interprocess, int single_expo
     return e;
 }
 
-ROW(40, "record an event") {
+ROW(40, "record an event")
+{
     custream_event_options_t options;
     custream_event_t e, made = NULL, timed = NULL;
     custream_t s;
@@ -44,7 +46,8 @@ ROW(40, "record an event") {
     WORKS(custream_release(s));
 }
 
-ROW_WITH(40_refused, "records that mean nothing", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(40_refused, "records that mean nothing", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_event_options_t options;
     custream_event_t e, out;
     custream_t s, there;
@@ -68,7 +71,8 @@ ROW_WITH(40_refused, "records that mean nothing", "CUSTREAM_FAKE_DEVICES=2") {
     CHECK_IS(current_device(), 0);
 }
 
-ROW(41, "recording an interprocess event again") {
+ROW(41, "recording an interprocess event again")
+{
     custream_event_t often, once;
     custream_t s;
 
@@ -86,7 +90,8 @@ ROW(41, "recording an interprocess event again") {
     WORKS(custream_release(s));
 }
 
-ROW_WITH(42, "an event of another device", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(42, "an event of another device", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_event_options_t options;
     custream_event_t here, there = NULL;
     custream_t s, far;
@@ -106,7 +111,8 @@ ROW_WITH(42, "an event of another device", "CUSTREAM_FAKE_DEVICES=2") {
     WORKS(custream_synchronize(s));
 }
 
-ROW(43, "wait for an event") {
+ROW(43, "wait for an event")
+{
     custream_event_t e, never;
     custream_t a, b;
 
@@ -135,7 +141,8 @@ ROW(43, "wait for an event") {
 }
 
 /* An event is CUDA's: others may record it by its handle. */
-ROW(43_raw, "wait for an event that somebody else recorded") {
+ROW(43_raw, "wait for an event that somebody else recorded")
+{
     custream_event_t e;
     custream_t a, b;
 
@@ -151,7 +158,8 @@ ROW(43_raw, "wait for an event that somebody else recorded") {
     WORKS(custream_synchronize(b));
 }
 
-ROW(44, "wait for a stream") {
+ROW(44, "wait for a stream")
+{
     custream_t a, b, c;
     custream_event_t e;
 
@@ -184,7 +192,8 @@ ROW(44, "wait for a stream") {
 }
 
 /* What has been enqueued by then, and not what comes after. */
-ROW(44_now, "it waits for what is there now") {
+ROW(44_now, "it waits for what is there now")
+{
     custream_t a, b;
 
     start();
@@ -199,7 +208,8 @@ ROW(44_now, "it waits for what is there now") {
     WORKS(custream_synchronize(a));
 }
 
-ROW(44_handle, "wait for a handle that is no object here") {
+ROW(44_handle, "wait for a handle that is no object here")
+{
     custream_t s;
     CUstream raw;
 
@@ -216,7 +226,8 @@ ROW(44_handle, "wait for a handle that is no object here") {
     CHECK(marks_are("12"));
     WORKS(custream_wait_handle(s, handle_of(s)));
     OK(cuStreamDestroy(raw));
-    if (simulated()) GIVES(custream_wait_handle(s, raw), INVALID_HANDLE); /* a real driver crashes */
+    if (simulated())
+        GIVES(custream_wait_handle(s, raw), INVALID_HANDLE); /* a real driver crashes */
     GIVES(custream_wait_handle(NULL, raw), INVALID_VALUE);
     hold(CU_STREAM_LEGACY);
     WORKS(custream_wait_handle(s, NULL)); /* the legacy default stream */
@@ -225,7 +236,8 @@ ROW(44_handle, "wait for a handle that is no object here") {
     WORKS(custream_synchronize(s));
 }
 
-ROW_WITH(44_devices, "wait for a stream of another device", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(44_devices, "wait for a stream of another device", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t here, there;
 
     start();
@@ -242,7 +254,8 @@ ROW_WITH(44_devices, "wait for a stream of another device", "CUSTREAM_FAKE_DEVIC
     CHECK_IS(current_device(), 0);
 }
 
-ROW(45, "the cached event of a stream") {
+ROW(45, "the cached event of a stream")
+{
     custream_event_t e = NULL, again = NULL;
     custream_t a, b;
     unsigned flags = 99;
@@ -271,8 +284,10 @@ ROW(45, "the cached event of a stream") {
     GIVES(custream_cached_event(b, NULL), INVALID_VALUE);
 }
 
-/* One object stands for a stream of each context, and another for one of each thread: so their events cannot be one either. */
-ROW_WITH(45_defaults, "waiting for default streams of two devices", "CUSTREAM_FAKE_DEVICES=2") {
+/* One object stands for a stream of each context, and another for one of each thread: so their
+ * events cannot be one either. */
+ROW_WITH(45_defaults, "waiting for default streams of two devices", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t here, there, legacy, per_thread;
 
     start();
@@ -295,9 +310,12 @@ ROW_WITH(45_defaults, "waiting for default streams of two devices", "CUSTREAM_FA
     WORKS(custream_synchronize(there));
 }
 
-CUresult cuCtxCreate_v2(CUcontext *created, unsigned flags, CUdevice device); /* of which newer headers have other forms alone */
+CUresult cuCtxCreate_v2(CUcontext *created, unsigned flags,
+    CUdevice device); /* of which newer headers have other forms alone */
 
-ROW_WITH(45_devices, "the cached event of a default stream is the current device's", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(45_devices, "the cached event of a default stream is the current device's",
+    "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_event_t here = NULL, there = NULL, again = NULL;
     custream_t legacy, per_thread;
     CUcontext created;
@@ -341,7 +359,8 @@ ROW_WITH(45_devices, "the cached event of a default stream is the current device
     WORKS(custream_event_release(again));
 }
 
-ROW(46, "is the work done?") {
+ROW(46, "is the work done?")
+{
     custream_t s;
 
     start();
@@ -355,7 +374,9 @@ ROW(46, "is the work done?") {
     GIVES(custream_query(NULL), INVALID_VALUE);
 }
 
-ROW_WITH(46_error, "an error is not 'not ready'", "CUSTREAM_FAKE_FAIL=cuStreamQuery*=700,cuStreamSynchronize*=719") {
+ROW_WITH(46_error, "an error is not 'not ready'",
+    "CUSTREAM_FAKE_FAIL=cuStreamQuery*=700,cuStreamSynchronize*=719")
+{
     custream_t s;
 
     start();
@@ -369,7 +390,8 @@ ROW_WITH(46_error, "an error is not 'not ready'", "CUSTREAM_FAKE_FAIL=cuStreamQu
     GIVES(custream_last_driver_error(NULL), INVALID_VALUE);
 }
 
-ROW_WITH(47, "wait for all work of a stream or device", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(47, "wait for all work of a stream or device", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_t s, t, there;
 
     start();

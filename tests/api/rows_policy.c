@@ -1,7 +1,10 @@
-/* The preload library's policies and the objects of this API: what is made here meets them as what the program makes itself. */
+/* The preload library's policies and the objects of this API: what is made here meets them as what
+ * the program makes itself. */
 #include "tests/api/rows.h"
 
-ROW_WITH(8_policy, "a policy narrows the priorities that the process sees", "CUSTREAM_PRIORITY=0:-1") {
+ROW_WITH(
+    8_policy, "a policy narrows the priorities that the process sees", "CUSTREAM_PRIORITY=0:-1")
+{
     int greatest = 9, requested = 9, seen = preloaded() ? -1 : -5;
     custream_t s, w = NULL;
     CUstream raw;
@@ -23,14 +26,16 @@ ROW_WITH(8_policy, "a policy narrows the priorities that the process sees", "CUS
     OK(cuStreamDestroy(raw));
 }
 
-ROW_WITH(1_policy, "streams that share one", "CUSTREAM_STREAMS=pool:2") {
+ROW_WITH(1_policy, "streams that share one", "CUSTREAM_STREAMS=pool:2")
+{
     custream_t s[5];
 
     start();
     for (int i = 0; i < 5; i++) {
         s[i] = new_stream();
         CHECK_IS(nonblocking(s[i]), 1);
-        for (int k = 0; k < i; k++) CHECK(s[i] != s[k]); /* objects of their own, whatever is behind them */
+        for (int k = 0; k < i; k++)
+            CHECK(s[i] != s[k]); /* objects of their own, whatever is behind them */
     }
     for (int i = 1; i < 5; i++) {
         mark(handle_of(s[i - 1]), (char)('0' + i));
@@ -42,7 +47,8 @@ ROW_WITH(1_policy, "streams that share one", "CUSTREAM_STREAMS=pool:2") {
 }
 
 /* What handle 0 means is the policy's; the objects stand for CUDA's explicit handles. */
-ROW_WITH(30_policy, "the default stream is redirected", "CUSTREAM_DEFAULT_STREAM=per-thread") {
+ROW_WITH(30_policy, "the default stream is redirected", "CUSTREAM_DEFAULT_STREAM=per-thread")
+{
     custream_t legacy, per_thread;
 
     start();
@@ -58,7 +64,8 @@ ROW_WITH(30_policy, "the default stream is redirected", "CUSTREAM_DEFAULT_STREAM
     OK(cuCtxSynchronize());
 }
 
-ROW_WITH(60_policy, "branches have their stream's priority", "CUSTREAM_PRIORITY=shift:-1") {
+ROW_WITH(60_policy, "branches have their stream's priority", "CUSTREAM_PRIORITY=shift:-1")
+{
     custream_t s, branch, twig, w = NULL, of_wrapped;
     int requested = 9;
     CUstream raw;

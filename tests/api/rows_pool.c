@@ -1,13 +1,15 @@
 /* Pools of streams, and the default streams. */
 #include "tests/api/rows.h"
 
-static custream_t pooled(int priority) {
+static custream_t pooled(int priority)
+{
     custream_t s = NULL;
     WORKS(custream_create_from_pool(&s, -1, priority, 0));
     return s;
 }
 
-ROW(3, "32 streams in turns: the 33rd is the first") {
+ROW(3, "32 streams in turns: the 33rd is the first")
+{
     custream_t s[CUSTREAM_POOL_SIZE];
 
     start();
@@ -22,7 +24,8 @@ ROW(3, "32 streams in turns: the 33rd is the first") {
     CHECK_IS(custream_equal(pooled(0), s[0]), 1);
 }
 
-ROW(3_levels, "a ring for each priority, 0 to -3") {
+ROW(3_levels, "a ring for each priority, 0 to -3")
+{
     custream_t first[4];
 
     start();
@@ -40,7 +43,8 @@ ROW(3_levels, "a ring for each priority, 0 to -3") {
     CHECK_IS(priority_of(pooled(100)), 0);
 }
 
-ROW(3_forever, "a pool's streams are never destroyed") {
+ROW(3_forever, "a pool's streams are never destroyed")
+{
     CUstream handles[CUSTREAM_POOL_SIZE];
     custream_stats_t stats = {.size = sizeof stats};
     custream_t s;
@@ -61,7 +65,8 @@ ROW(3_forever, "a pool's streams are never destroyed") {
     CHECK_IS(stats.pooled, CUSTREAM_POOL_SIZE);
 }
 
-ROW_WITH(3_devices, "a pool for each device; as an option of create", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(3_devices, "a pool for each device; as an option of create", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_options_t options;
     custream_t here, there, s = NULL, t = NULL;
 
@@ -83,15 +88,18 @@ ROW_WITH(3_devices, "a pool for each device; as an option of create", "CUSTREAM_
     GIVES(custream_create_from_pool(NULL, -1, 0, 0), INVALID_VALUE);
 }
 
-CUresult cuCtxCreate_v2(CUcontext *created, unsigned flags, CUdevice device); /* of which newer headers have other forms alone */
+CUresult cuCtxCreate_v2(CUcontext *created, unsigned flags,
+    CUdevice device); /* of which newer headers have other forms alone */
 
-static CUcontext context_of(custream_t s) {
+static CUcontext context_of(custream_t s)
+{
     void *got = NULL;
     WORKS(custream_get_context(s, &got));
     return got;
 }
 
-ROW(3_context, "a pool is in the primary context, whichever is current") {
+ROW(3_context, "a pool is in the primary context, whichever is current")
+{
     CUcontext created, now;
     custream_t s, t, own, again = NULL;
 
@@ -115,8 +123,10 @@ ROW(3_context, "a pool is in the primary context, whichever is current") {
     WORKS(custream_query(own));
 }
 
-/* The stream that follows one of the same handle must live: nothing of before is destroyed again. */
-ROW(3_reset, "after a reset the pool and the device's default stream are made anew") {
+/* The stream that follows one of the same handle must live: nothing of before is destroyed again.
+ */
+ROW(3_reset, "after a reset the pool and the device's default stream are made anew")
+{
     custream_t s, own, after, later = NULL;
     custream_event_t e;
     CUstream raw[3];
@@ -145,7 +155,9 @@ ROW(3_reset, "after a reset the pool and the device's default stream are made an
     WORKS(custream_shutdown());
 }
 
-ROW_WITH(3_fails, "the driver makes no stream for the pool", "CUSTREAM_FAKE_FAIL=cuStreamCreate*:1=2") {
+ROW_WITH(
+    3_fails, "the driver makes no stream for the pool", "CUSTREAM_FAKE_FAIL=cuStreamCreate*:1=2")
+{
     custream_t s;
 
     start();
@@ -155,7 +167,8 @@ ROW_WITH(3_fails, "the driver makes no stream for the pool", "CUSTREAM_FAKE_FAIL
     WORKS(custream_query(s));
 }
 
-ROW(4, "streams that capture are passed over") {
+ROW(4, "streams that capture are passed over")
+{
     custream_t all[CUSTREAM_POOL_SIZE], s;
     CUgraph graph;
 
@@ -171,13 +184,15 @@ ROW(4, "streams that capture are passed over") {
     for (int i = 0; i < CUSTREAM_POOL_SIZE && s != all[0]; i++) s = pooled(0);
     CHECK(s == all[0]); /* who does not ask gets it */
     for (int i = 0; i < CUSTREAM_POOL_SIZE; i++)
-        if (i != 0 && i != 2) OK(cuStreamBeginCapture(handle_of(all[i]), CU_STREAM_CAPTURE_MODE_RELAXED));
+        if (i != 0 && i != 2)
+            OK(cuStreamBeginCapture(handle_of(all[i]), CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS(custream_create_from_pool(&s, -1, 0, 1), CAPTURE_STATE, s);
     for (int i = 0; i < CUSTREAM_POOL_SIZE; i++) OK(cuStreamEndCapture(handle_of(all[i]), &graph));
     WORKS(custream_create_from_pool(&s, -1, 0, 1));
 }
 
-ROW(28, "the legacy default stream") {
+ROW(28, "the legacy default stream")
+{
     custream_t a = NULL, b = NULL;
 
     start();
@@ -197,13 +212,15 @@ ROW(28, "the legacy default stream") {
 }
 
 static custream_t theirs;
-static void query_own(void) {
+static void query_own(void)
+{
     OK(cuCtxSetCurrent(context));
     WORKS(custream_per_thread_default(&theirs));
     WORKS(custream_query(theirs)); /* this thread's own is idle */
 }
 
-ROW(29, "the per-thread default stream") {
+ROW(29, "the per-thread default stream")
+{
     custream_t a = NULL;
 
     start();
@@ -220,18 +237,21 @@ ROW(29, "the per-thread default stream") {
     GIVES(custream_per_thread_default(NULL), INVALID_VALUE);
 }
 
-static custream_t default_on(int device) {
+static custream_t default_on(int device)
+{
     custream_t s = NULL;
     WORKS(custream_default(device, &s));
     return s;
 }
 static custream_t seen_current;
-static void look_current(void) {
+static void look_current(void)
+{
     OK(cuCtxSetCurrent(context));
     seen_current = current_on(-1);
 }
 
-ROW_WITH(30, "which stream is the default", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(30, "which stream is the default", "CUSTREAM_FAKE_DEVICES=2")
+{
     custream_default_mode_t mode = (custream_default_mode_t)9;
     custream_t legacy, per_thread, own;
 
@@ -262,26 +282,43 @@ ROW_WITH(30, "which stream is the default", "CUSTREAM_FAKE_DEVICES=2") {
     FAILS(custream_default(99, &own), INVALID_VALUE, own);
 }
 
-static void starts_in(custream_default_mode_t expected) {
+static void starts_in(custream_default_mode_t expected)
+{
     custream_default_mode_t mode = (custream_default_mode_t)9;
 
     start();
     WORKS(custream_get_default_mode(&mode));
     CHECK_IS(mode, expected);
-    CHECK(handle_of(default_on(-1)) == (expected == CUSTREAM_DEFAULT_LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD));
+    CHECK(handle_of(default_on(-1)) ==
+          (expected == CUSTREAM_DEFAULT_LEGACY ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD));
     CHECK(handle_of(current_on(-1)) == handle_of(default_on(-1)));
 }
-ROW_WITH(31, "cuda.core's variable", "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1") { starts_in(CUSTREAM_DEFAULT_PER_THREAD); }
-ROW_WITH(31_cupy, "CuPy's variable", "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=2") { starts_in(CUSTREAM_DEFAULT_PER_THREAD); }
-ROW_WITH(31_zero, "a variable that is 0", "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=0 CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=0") {
+ROW_WITH(31, "cuda.core's variable", "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1")
+{
+    starts_in(CUSTREAM_DEFAULT_PER_THREAD);
+}
+ROW_WITH(31_cupy, "CuPy's variable", "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=2")
+{
+    starts_in(CUSTREAM_DEFAULT_PER_THREAD);
+}
+ROW_WITH(31_zero, "a variable that is 0",
+    "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=0 CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=0")
+{
     starts_in(CUSTREAM_DEFAULT_LEGACY);
 }
-ROW_WITH(31_word, "a variable that is no number", "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=yes") { starts_in(CUSTREAM_DEFAULT_LEGACY); }
-ROW_WITH(31_empty, "a variable that is empty", "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=") { starts_in(CUSTREAM_DEFAULT_LEGACY); }
+ROW_WITH(31_word, "a variable that is no number", "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=yes")
+{
+    starts_in(CUSTREAM_DEFAULT_LEGACY);
+}
+ROW_WITH(31_empty, "a variable that is empty", "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=")
+{
+    starts_in(CUSTREAM_DEFAULT_LEGACY);
+}
 
 static void keep_legacy(void) { WORKS(custream_legacy_default(&theirs)); }
 
-ROW(32, "a default stream is one object") {
+ROW(32, "a default stream is one object")
+{
     custream_t legacy, again;
 
     start();

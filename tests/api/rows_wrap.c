@@ -1,7 +1,8 @@
 /* Streams that somebody else made and destroys. */
 #include "tests/api/rows.h"
 
-ROW(22, "wrap a handle that somebody else owns") {
+ROW(22, "wrap a handle that somebody else owns")
+{
     CUstream raw;
     custream_t s = NULL, same = NULL, owner = NULL, also = NULL;
     int released = 0;
@@ -32,7 +33,8 @@ ROW(22, "wrap a handle that somebody else owns") {
     GONE(cuStreamQuery(raw));
 }
 
-ROW_SIMULATED(22_dead, "handles that nobody has") {
+ROW_SIMULATED(22_dead, "handles that nobody has")
+{
     CUstream raw;
     custream_t s;
     int released = 0;
@@ -41,14 +43,16 @@ ROW_SIMULATED(22_dead, "handles that nobody has") {
     OK(cuStreamCreate(&raw, CU_STREAM_DEFAULT));
     OK(cuStreamDestroy(raw));
     FAILS(custream_wrap(&s, raw, -1, count_call, &released), INVALID_HANDLE, s);
-    FAILS(custream_wrap(&s, (void *)(uintptr_t)0x1230, -1, count_call, &released), INVALID_HANDLE, s);
+    FAILS(
+        custream_wrap(&s, (void *)(uintptr_t)0x1230, -1, count_call, &released), INVALID_HANDLE, s);
     FAILS(custream_wrap(&s, raw, 99, count_call, &released), INVALID_VALUE, s);
     CHECK_IS(count_of(&released), 0); /* it stays the caller's */
     GIVES(custream_wrap(NULL, NULL, -1, NULL, NULL), INVALID_VALUE);
 }
 
 /* Its owner destroys it while it is wrapped: statuses, no crash. */
-ROW_SIMULATED(22_lost, "the owner destroys a wrapped stream") {
+ROW_SIMULATED(22_lost, "the owner destroys a wrapped stream")
+{
     CUstream raw;
     custream_t s = NULL, other;
     custream_event_t e;
@@ -74,7 +78,8 @@ ROW_SIMULATED(22_lost, "the owner destroys a wrapped stream") {
 }
 
 /* The next stream has the same handle. The object of the first must not stand for it. */
-ROW(22_reused, "a handle that means another stream now") {
+ROW(22_reused, "a handle that means another stream now")
+{
     CUstream raw, next;
     custream_t s = NULL, t = NULL;
     int released = 0;
@@ -96,7 +101,8 @@ ROW(22_reused, "a handle that means another stream now") {
     OK(cuStreamDestroy(next));
 }
 
-ROW_WITH(22_mismatch, "a stream of another device than is said", "CUSTREAM_FAKE_DEVICES=2") {
+ROW_WITH(22_mismatch, "a stream of another device than is said", "CUSTREAM_FAKE_DEVICES=2")
+{
     CUstream raw;
     custream_t s, known;
     int released = 0;
@@ -111,7 +117,8 @@ ROW_WITH(22_mismatch, "a stream of another device than is said", "CUSTREAM_FAKE_
     OK(cuStreamDestroy(raw));
 }
 
-ROW(22_defaults, "handles 0, 1 and 2 are the default streams") {
+ROW(22_defaults, "handles 0, 1 and 2 are the default streams")
+{
     custream_t legacy, per_thread, s = NULL;
     int released = 0;
 
@@ -127,7 +134,8 @@ ROW(22_defaults, "handles 0, 1 and 2 are the default streams") {
     CHECK_IS(count_of(&released), 3);
 }
 
-ROW(23, "wrap a handle and keep its owner alive") {
+ROW(23, "wrap a handle and keep its owner alive")
+{
     CUstream raw;
     custream_t s = NULL;
     int released = 0;
@@ -147,7 +155,8 @@ ROW(23, "wrap a handle and keep its owner alive") {
     OK(cuStreamDestroy(raw));
 }
 
-ROW(27, "a borrowed stream is not destroyed") {
+ROW(27, "a borrowed stream is not destroyed")
+{
     CUstream raw;
     custream_t s = NULL;
     int released = 0;
@@ -166,16 +175,19 @@ ROW(27, "a borrowed stream is not destroyed") {
 }
 
 static CUstream outer_raw;
-static void calls_back(void *number) {
+static void calls_back(void *number)
+{
     custream_t again = NULL;
 
     WORKS(custream_release(new_stream()));
-    WORKS(custream_wrap(&again, outer_raw, -1, count_call, number)); /* its object has ended: this is another */
+    WORKS(custream_wrap(
+        &again, outer_raw, -1, count_call, number)); /* its object has ended: this is another */
     WORKS(custream_query(again));
     WORKS(custream_release(again));
 }
 
-ROW(23_reenter, "the owner's release uses the library") {
+ROW(23_reenter, "the owner's release uses the library")
+{
     custream_t s = NULL;
     int released = 0;
 

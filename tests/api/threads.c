@@ -1,6 +1,7 @@
 /*
- * Four threads use the same streams and events at once: create, wrap, retain, release, close, make current, record, wait, capture. What must hold:
- * no crash, no race that a sanitizer sees, statuses that the header allows, and in the end as many objects as before. Built plain, and with the
+ * Four threads use the same streams and events at once: create, wrap, retain, release, close, make
+ * current, record, wait, capture. What must hold: no crash, no race that a sanitizer sees, statuses
+ * that the header allows, and in the end as many objects as before. Built plain, and with the
  * address and the thread sanitizer.
  */
 #include "tests/api/rows.h"
@@ -12,21 +13,24 @@ static custream_event_t shared_events[SHARED];
 static CUstream foreign;
 static int releases, wraps;
 
-/* Another thread may have closed it before the call or, so that CUDA does not know the handle any more, during it. */
+/* Another thread may have closed it before the call or, so that CUDA does not know the handle any
+ * more, during it. */
 static int closing;
-static int allowed(custream_status_t status) {
+static int allowed(custream_status_t status)
+{
     if (status == CUSTREAM_SUCCESS || status == CUSTREAM_NOT_READY) return 1;
     return closing && (status == CUSTREAM_CLOSED || status == CUSTREAM_INVALID_HANDLE);
 }
-#define OR_CLOSED(call)                                                                                                                              \
-    do {                                                                                                                                             \
-        custream_status_t status_ = call;                                                                                                            \
-        if (allowed(status_)) break;                                                                                                                 \
-        fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, (int)status_);                                                                 \
-        FAILED();                                                                                                                                    \
+#define OR_CLOSED(call) \
+    do { \
+        custream_status_t status_ = call; \
+        if (allowed(status_)) break; \
+        fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, (int)status_); \
+        FAILED(); \
     } while (0)
 
-static void use_shared(unsigned turn) {
+static void use_shared(unsigned turn)
+{
     custream_t s = shared[turn % SHARED], other = shared[(turn + 1) % SHARED], got = NULL;
     custream_event_t e = shared_events[turn % SHARED];
     void *handle;
@@ -50,7 +54,8 @@ static void use_shared(unsigned turn) {
 }
 
 /* An object of this thread's own, and one for a handle that all wrap at once. */
-static void use_own(unsigned turn) {
+static void use_own(unsigned turn)
+{
     custream_t s = NULL, w = NULL, same = NULL, pooled = NULL;
     void *handle = NULL;
 
@@ -70,7 +75,8 @@ static void use_own(unsigned turn) {
 }
 
 /* RELAXED, so that the other threads' calls break nothing. */
-static void use_capture(void) {
+static void use_capture(void)
+{
     custream_graph_t graph = NULL;
     custream_t s = NULL, forked[2];
 
@@ -84,8 +90,10 @@ static void use_capture(void) {
     OR_CLOSED(custream_release(s));
 }
 
-/* One that this library did not begin and does not end, so that other threads come upon its branches. */
-static void use_foreign_capture(void) {
+/* One that this library did not begin and does not end, so that other threads come upon its
+ * branches. */
+static void use_foreign_capture(void)
+{
     custream_t w = NULL, forked[2];
     CUgraph graph = NULL;
     CUstream raw;
@@ -101,15 +109,18 @@ static void use_foreign_capture(void) {
     OK(cuStreamDestroy(raw));
 }
 
-static int count_stream(custream_t stream, void *arg) {
+static int count_stream(custream_t stream, void *arg)
+{
     (void)stream;
     ++*(int *)arg;
     return 0;
 }
 
-/* In the second half shared streams are closed, but none captures: a call that meets a stream being closed may find its handle given to a new one. */
+/* In the second half shared streams are closed, but none captures: a call that meets a stream being
+ * closed may find its handle given to a new one. */
 static pthread_barrier_t together;
-static void *worker(void *number) {
+static void *worker(void *number)
+{
     unsigned first = (unsigned)(uintptr_t)number;
     custream_t legacy;
     int count = 0;
@@ -129,13 +140,15 @@ static void *worker(void *number) {
         if (turn % 64 == 0) OR_CLOSED(custream_foreach(count_stream, &count));
     }
     OR_CLOSED(custream_legacy_default(&legacy));
-    OR_CLOSED(custream_set_current(legacy, 0)); /* the thread's reference ends before the counting */
+    OR_CLOSED(
+        custream_set_current(legacy, 0)); /* the thread's reference ends before the counting */
     return NULL;
 }
 
 /* All wrap the same handle, which has no object before: they must get one. */
 static custream_t got[THREADS];
-static void *wrapper(void *number) {
+static void *wrapper(void *number)
+{
     custream_t *own = &got[(uintptr_t)number];
 
     OK(cuCtxSetCurrent(context));
@@ -150,20 +163,23 @@ static void *wrapper(void *number) {
     return NULL;
 }
 
-static void on_threads(void *(*function)(void *)) {
+static void on_threads(void *(*function)(void *))
+{
     pthread_t threads[THREADS];
 
     for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, function, (void *)i);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
 }
 
-static uint64_t live(void) {
+static uint64_t live(void)
+{
     custream_stats_t stats = {.size = sizeof stats};
     WORKS(custream_stats(-1, &stats));
     return stats.streams - stats.pooled;
 }
 
-int main(void) {
+int main(void)
+{
     custream_t legacy;
     uint64_t before;
 

@@ -1,5 +1,6 @@
-/* Streams and events that came by a way that no preload sees: the program reads libcuda's symbol table in memory and calls what it finds.
- * adopt destroy: destroys the one that it has not used, too. adopt context: a context came by that way before. */
+/* Streams and events that came by a way that no preload sees: the program reads libcuda's symbol
+ * table in memory and calls what it finds. adopt destroy: destroys the one that it has not used,
+ * too. adopt context: a context came by that way before. */
 #include "tests/apps/app.h"
 
 #include <elf.h>
@@ -11,12 +12,16 @@ struct search {
     void *found;
 };
 
-static uintptr_t table_address(const struct dl_phdr_info *info, uintptr_t value) { return value < info->dlpi_addr ? info->dlpi_addr + value : value; }
+static uintptr_t table_address(const struct dl_phdr_info *info, uintptr_t value)
+{
+    return value < info->dlpi_addr ? info->dlpi_addr + value : value;
+}
 
 static uint32_t symbol_count(const uint32_t *table)
 {
     uint32_t buckets = table[0], offset = table[1], bloom = table[2], last = 0;
-    const uint32_t *bucket = table + 4 + bloom * (sizeof(ElfW(Addr)) / 4), *chain = bucket + buckets;
+    const uint32_t *bucket = table + 4 + bloom * (sizeof(ElfW(Addr)) / 4),
+                   *chain = bucket + buckets;
     for (uint32_t i = 0; i < buckets; i++)
         if (bucket[i] > last) last = bucket[i];
     if (last < offset) return offset;
@@ -34,7 +39,8 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *data)
     (void)size;
     if (strncmp(base ? base + 1 : info->dlpi_name, "libcuda.so", 10)) return 0;
     for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) dyn = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            dyn = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
     for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
         uintptr_t at = table_address(info, dyn->d_un.d_ptr);
         if (dyn->d_tag == DT_SYMTAB) symbols = (const ElfW(Sym) *)at;
@@ -65,7 +71,8 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "context")) {
         CUcontext unseen;
         CUstream there;
-        if (((__typeof__(&cuCtxCreate_v4))real_symbol("cuCtxCreate_v4"))(&unseen, NULL, 0, 0)) return 1;
+        if (((__typeof__(&cuCtxCreate_v4))real_symbol("cuCtxCreate_v4"))(&unseen, NULL, 0, 0))
+            return 1;
         OK(cuCtxSetCurrent, unseen);
         OK(cuStreamCreate, &there, CU_STREAM_DEFAULT);
         LAUNCH(empty, NULL);
@@ -73,15 +80,19 @@ int main(int argc, char **argv)
         OK(cuCtxSetCurrent, app_context);
     }
     __typeof__(&cuStreamCreate) create = (__typeof__(&cuStreamCreate))real_symbol("cuStreamCreate");
-    __typeof__(&cuStreamCreateWithPriority) create_priority = (__typeof__(&cuStreamCreateWithPriority))real_symbol("cuStreamCreateWithPriority");
-    __typeof__(&cuEventCreate) create_event = (__typeof__(&cuEventCreate))real_symbol("cuEventCreate");
-    if (create(&plain, CU_STREAM_DEFAULT) || create_priority(&urgent, CU_STREAM_NON_BLOCKING, -4) || create(&unused, 0) || create_event(&event, 0))
+    __typeof__(&cuStreamCreateWithPriority) create_priority =
+        (__typeof__(&cuStreamCreateWithPriority))real_symbol("cuStreamCreateWithPriority");
+    __typeof__(&cuEventCreate) create_event =
+        (__typeof__(&cuEventCreate))real_symbol("cuEventCreate");
+    if (create(&plain, CU_STREAM_DEFAULT) || create_priority(&urgent, CU_STREAM_NON_BLOCKING, -4) ||
+        create(&unused, 0) || create_event(&event, 0))
         return 1;
     NOTE("plain", "%p", (void *)plain);
     NOTE("urgent", "%p", (void *)urgent);
     NOTE("unused", "%p", (void *)unused);
     for (int i = 0; i < 6; i++) LAUNCH(empty, plain);
-    SAY(cuStreamQuery, (CUstream)(size_t)0xdeadbeef0); /* a handle that the driver refuses is nobody's stream */
+    SAY(cuStreamQuery,
+        (CUstream)(size_t)0xdeadbeef0); /* a handle that the driver refuses is nobody's stream */
     OK(cuEventRecord, event, urgent);
     OK(cuStreamWaitEvent, plain, event, 0);
     OK(cuStreamSynchronize, plain);

@@ -1,10 +1,11 @@
 /*
  * Work that comes late, or never.
  *
- * afterwards kernel | graph | copy | set   seven of them in a handler of atexit() that was registered before the first call of CUDA, so that it runs when most has
- *                                          ended
- * afterwards window [closed]               the same with launches, and cuProfilerStart() before them; cuProfilerStop() behind them
- * afterwards pending                       seven launches behind a gate that nobody opens, and the end
+ * afterwards kernel | graph | copy | set   seven of them in a handler of atexit() that was
+ * registered before the first call of CUDA, so that it runs when most has ended afterwards window
+ * [closed]               the same with launches, and cuProfilerStart() before them;
+ * cuProfilerStop() behind them afterwards pending                       seven launches behind a
+ * gate that nobody opens, and the end
  */
 #include "app.h"
 

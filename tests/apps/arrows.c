@@ -1,6 +1,7 @@
 /*
- * Events recorded and waited for: on the same thread and across threads, recorded again, never recorded, and a wait that fails. Each wait that should
- * have an arrow is one line "arrow KIND EVENT": the case counts them and looks at both ends.
+ * Events recorded and waited for: on the same thread and across threads, recorded again, never
+ * recorded, and a wait that fails. Each wait that should have an arrow is one line "arrow KIND
+ * EVENT": the case counts them and looks at both ends.
  */
 #include "tests/apps/app.h"
 

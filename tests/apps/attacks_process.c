@@ -1,23 +1,24 @@
 /*
- * attacks_process HOW: programs that end, limit or shut in themselves in ways that are allowed; standard output and status are the same without the shim.
+ * attacks_process HOW: programs that end, limit or shut in themselves in ways that are allowed;
+ * standard output and status are the same without the shim.
  *
- *     few-files   main leaves by pthread_exit, the other thread allows itself no more than one descriptor and works on
- *     shut-in     no thread of the process may open a file any more: the kernel kills it for that
- *     writer-killed  a filter kills each thread that writes as the library's does, and the program goes on
- *     writer-killed-left  likewise, and main leaves by pthread_exit
- *     killed      main alone is killed, by a filter, and there is no other thread
- *     real-time   main is a real-time thread, where that is allowed, when it meets the driver
- *     few-calls   no thread of the process may make other system calls than the program makes, and those that docs/architecture.md names
+ *     few-files   main leaves by pthread_exit, the other thread allows itself no more than one
+ * descriptor and works on shut-in     no thread of the process may open a file any more: the kernel
+ * kills it for that writer-killed  a filter kills each thread that writes as the library's does,
+ * and the program goes on writer-killed-left  likewise, and main leaves by pthread_exit killed main
+ * alone is killed, by a filter, and there is no other thread real-time   main is a real-time
+ * thread, where that is allowed, when it meets the driver few-calls   no thread of the process may
+ * make other system calls than the program makes, and those that docs/architecture.md names
  *     few-calls-asked  likewise; it says where it is, and reads a line before it goes on
- *     few-calls-thread, -rotate, -full, -trigger, -metrics  likewise, with those for what comes then
- *     raw-exit    main leaves by the bare system call, with a status
- *     large-frame main leaves by pthread_exit, and an exit handler needs a megabyte of stack
- *     one-thread  the user may have one thread more, and main leaves by pthread_exit
- *     no-memory   the process may have no more memory than it has before its first kernel
- *     cut, grow   somebody makes the trace's file shorter, or longer, while the process lives
- *     in-a-call   a signal handler ends the process in the middle of a driver call
- *     mappings    how much memory a core would have of the process, and how much of it is there in a child, after 20000 launches
- *     cancelled   a thread is cancelled by the time of its first CUDA call, and others go on
+ *     few-calls-thread, -rotate, -full, -trigger, -metrics  likewise, with those for what comes
+ * then raw-exit    main leaves by the bare system call, with a status large-frame main leaves by
+ * pthread_exit, and an exit handler needs a megabyte of stack one-thread  the user may have one
+ * thread more, and main leaves by pthread_exit no-memory   the process may have no more memory than
+ * it has before its first kernel cut, grow   somebody makes the trace's file shorter, or longer,
+ * while the process lives in-a-call   a signal handler ends the process in the middle of a driver
+ * call mappings    how much memory a core would have of the process, and how much of it is there in
+ * a child, after 20000 launches cancelled   a thread is cancelled by the time of its first CUDA
+ * call, and others go on
  */
 #include "tests/apps/app.h"
 
@@ -79,14 +80,38 @@ static void forbid(unsigned call, unsigned action, unsigned flags)
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     app_flush(), app_rest();
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program)) exit(2);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program))
+        exit(2);
 }
 
 /* The program's own; then ours. */
 static const unsigned allowed[] = {
-    SYS_write, SYS_clock_nanosleep, SYS_exit_group, SYS_clock_gettime, SYS_gettid, SYS_sched_yield, SYS_rt_sigreturn, SYS_rt_sigaction,
-    SYS_futex, SYS_nanosleep, SYS_getpid, SYS_pread64, SYS_pwritev, SYS_newfstatat, SYS_ftruncate, SYS_close, SYS_rt_sigprocmask, SYS_exit,
-    SYS_mmap, SYS_munmap, SYS_mprotect, SYS_munlock, SYS_madvise, SYS_brk, SYS_unlinkat,
+    SYS_write,
+    SYS_clock_nanosleep,
+    SYS_exit_group,
+    SYS_clock_gettime,
+    SYS_gettid,
+    SYS_sched_yield,
+    SYS_rt_sigreturn,
+    SYS_rt_sigaction,
+    SYS_futex,
+    SYS_nanosleep,
+    SYS_getpid,
+    SYS_pread64,
+    SYS_pwritev,
+    SYS_newfstatat,
+    SYS_ftruncate,
+    SYS_close,
+    SYS_rt_sigprocmask,
+    SYS_exit,
+    SYS_mmap,
+    SYS_munmap,
+    SYS_mprotect,
+    SYS_munlock,
+    SYS_madvise,
+    SYS_brk,
+    SYS_unlinkat,
 };
 
 /* Says where it is, and waits for a line. */
@@ -96,17 +121,21 @@ static void wait_after(const char *line)
     if (getchar() != '\n') exit(3);
 }
 
-/* System calls that docs/architecture.md names for what comes late, and those of a thread of the program's own. */
+/* System calls that docs/architecture.md names for what comes late, and those of a thread of the
+ * program's own. */
 enum { END = 0xffffffff };
 static const struct late {
     const char *what;
     int launches;
     unsigned allowed[10];
 } late[] = {
-    {"thread", 0, {SYS_openat, SYS_prctl, SYS_clone3, SYS_clone, SYS_set_robust_list, SYS_rseq, END}},
-    {"rotate", 14000, {SYS_openat, SYS_fchmod, SYS_fcntl, SYS_flock, SYS_linkat, SYS_renameat2, SYS_uname, END}},
+    {"thread", 0,
+        {SYS_openat, SYS_prctl, SYS_clone3, SYS_clone, SYS_set_robust_list, SYS_rseq, END}},
+    {"rotate", 14000,
+        {SYS_openat, SYS_fchmod, SYS_fcntl, SYS_flock, SYS_linkat, SYS_renameat2, SYS_uname, END}},
     {"full", 14000, {SYS_ppoll, SYS_rt_sigpending, END}},
-    {"trigger", 0, {SYS_openat, SYS_fcntl, SYS_read, SYS_geteuid, SYS_ppoll, SYS_rt_sigpending, END}},
+    {"trigger", 0,
+        {SYS_openat, SYS_fcntl, SYS_read, SYS_geteuid, SYS_ppoll, SYS_rt_sigpending, END}},
     {"growth", 300000, {END}}, /* all are awaited: more than the table of calls has at first */
     {"metrics", 0, {SYS_openat, SYS_fcntl, SYS_read, SYS_flock, SYS_renameat2, END}},
 };
@@ -129,7 +158,8 @@ static int with_few_calls_late(const char *what)
 {
     const struct late *l = late;
     pthread_t id;
-    struct sock_filter filter[128] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    struct sock_filter filter[128] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     unsigned short n = 1;
     while (strcmp(l->what, what)) l++;
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) n = allow(filter, n, allowed[i]);
@@ -138,7 +168,9 @@ static int with_few_calls_late(const char *what)
     struct sock_fprog program = {n, filter};
     volatile unsigned *gate = !strcmp(what, "growth") ? app_gate(stream) : NULL;
     app_rest();
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) return 2;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
+        return 2;
     say("shut in");
     for (int i = 0; i < l->launches; i++) LAUNCH(empty, stream);
     if (gate) *gate = 1;
@@ -162,14 +194,20 @@ static int with_few_calls(int asked)
         wait_after("worked");
     }
     enum { N = sizeof allowed / sizeof *allowed };
-    struct sock_filter filter[N + 4] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    struct sock_filter filter[N + 4] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     struct sock_fprog program = {N + 4, filter};
-    for (int i = 0; i < N; i++) filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], N + 1 - i, 0);
-    filter[1 + N] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, asked ? SYS_read : SYS_write, 1, 0);
+    for (int i = 0; i < N; i++)
+        filter[1 + i] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], N + 1 - i, 0);
+    filter[1 + N] =
+        (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, asked ? SYS_read : SYS_write, 1, 0);
     filter[2 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     filter[3 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     app_flush(), app_rest();
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) return 2;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
+        return 2;
     if (asked) wait_after("shut in");
     work(12);
     say("still here");
@@ -197,11 +235,14 @@ static int real_time(void)
 {
     struct dirent *one;
     int urgent = 0;
-    if (sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){1})) {} /* where that is not allowed, nothing is shown */
+    if (sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){1})) {
+    } /* where that is not allowed, nothing is shown */
     open_up();
     DIR *threads = opendir("/proc/self/task");
     while ((one = readdir(threads)))
-        if (atoi(one->d_name) > 0 && atoi(one->d_name) != getpid() && sched_getscheduler(atoi(one->d_name)) == SCHED_FIFO) urgent++;
+        if (atoi(one->d_name) > 0 && atoi(one->d_name) != getpid() &&
+            sched_getscheduler(atoi(one->d_name)) == SCHED_FIFO)
+            urgent++;
     printf("real-time threads besides main: %d\n", urgent);
     return 5;
 }
@@ -230,7 +271,8 @@ static int change_file(off_t size)
     return 5;
 }
 
-/* kB of what can be written and has no file of the program's: that a core would have, and that is there. */
+/* kB of what can be written and has no file of the program's: that a core would have, and that is
+ * there. */
 static void note_mappings(const char *who)
 {
     char line[512], key[32] = "";
@@ -238,7 +280,8 @@ static void note_mappings(const char *who)
     int counts = 0;
     FILE *all = fopen("/proc/self/smaps", "r");
     while (all && fgets(line, sizeof line, all)) {
-        if (strchr("0123456789abcdef", *line)) counts = strstr(line, " rw") && (!strchr(line, '/') || strstr(line, "custream"));
+        if (strchr("0123456789abcdef", *line))
+            counts = strstr(line, " rw") && (!strchr(line, '/') || strstr(line, "custream"));
         sscanf(line, "Size: %ld", &size);
         sscanf(line, "Rss: %ld", &there);
         if (strncmp(line, "VmFlags:", 8) || !counts) continue;
@@ -335,7 +378,8 @@ int main(int argc, char **argv)
     if (!strcmp(how, "writer-killed")) return kill_the_writer();
     if (!strcmp(how, "writer-killed-left")) atexit(at_exit), kill_the_writer();
     if (!strcmp(how, "killed")) forbid(SYS_getppid, SECCOMP_RET_KILL_THREAD, 0), getppid();
-    if (!strncmp(how, "few-calls-", 10) && strcmp(how, "few-calls-asked")) return with_few_calls_late(how + 10);
+    if (!strncmp(how, "few-calls-", 10) && strcmp(how, "few-calls-asked"))
+        return with_few_calls_late(how + 10);
     if (!strcmp(how, "few-calls") || !strcmp(how, "few-calls-asked")) return with_few_calls(how[9]);
     if (!strcmp(how, "in-a-call")) end_in_a_call();
     if (!strcmp(how, "mappings")) return mappings();

@@ -1,7 +1,9 @@
 /*
- * audit_doubts NAME: a program that depends on the legacy default stream in a way that records do not tell, and how its data came out: "right" or
- * "wrong". As it is, each is right. Under per-thread default streams each is wrong, if copies last (CUSTREAM_FAKE_COPY_NS): what comes second does not
- * wait. `late` is for those in which chance decides: the second is called for when the first has ended.
+ * audit_doubts NAME: a program that depends on the legacy default stream in a way that records do
+ * not tell, and how its data came out: "right" or "wrong". As it is, each is right. Under
+ * per-thread default streams each is wrong, if copies last (CUSTREAM_FAKE_COPY_NS): what comes
+ * second does not wait. `late` is for those in which chance decides: the second is called for when
+ * the first has ended.
  *
  * audit_doubts NAME late
  */
@@ -81,7 +83,8 @@ static int elapsed(void)
     return all_seven(first);
 }
 
-/* The time of the copy is asked from events on the default stream; the data are waited for where they are made. */
+/* The time of the copy is asked from events on the default stream; the data are waited for where
+ * they are made. */
 static int measured(void)
 {
     CUevent begin, end;
@@ -126,11 +129,13 @@ static int denied_event(void)
     return all_seven(first);
 }
 
-/* The first answer is about its own work alone, the next one also about what another thread has enqueued meanwhile. */
+/* The first answer is about its own work alone, the next one also about what another thread has
+ * enqueued meanwhile. */
 static void *enqueues(void *event)
 {
     OK(cuCtxSetCurrent, app_context);
-    OK(cuStreamWaitEvent, stream, event, 0); /* it comes behind the default stream's work in any case */
+    OK(cuStreamWaitEvent, stream, event,
+        0); /* it comes behind the default stream's work in any case */
     OK(cuMemcpyDtoHAsync_v2, first, seven, SIZE, stream);
     return event;
 }
@@ -180,8 +185,13 @@ static int graph_waits(void)
     CUgraph graph;
     CUgraphExec exec;
     CUgraphNode wait, copy;
-    CUDA_MEMCPY3D what = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = other, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = first,
-                          .WidthInBytes = SIZE, .Height = 1, .Depth = 1};
+    CUDA_MEMCPY3D what = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = other,
+        .dstMemoryType = CU_MEMORYTYPE_HOST,
+        .dstHost = first,
+        .WidthInBytes = SIZE,
+        .Height = 1,
+        .Depth = 1};
     OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
     OK(cuGraphCreate, &graph, 0);
     OK(cuGraphAddEventWaitNode, &wait, graph, NULL, 0, event);
@@ -197,9 +207,11 @@ static int graph_waits(void)
 static const struct {
     const char *name;
     int (*run)(void);
-} programs[] = {{"memset_pinned", memset_pinned}, {"copy_to_pinned", copy_to_pinned}, {"copy_from_pinned", copy_from_pinned}, {"copied_flag", copied_flag},
-                {"set_flag", set_flag}, {"elapsed", elapsed}, {"measured", measured}, {"asked", asked}, {"denied", denied}, {"denied_event", denied_event},
-                {"denied_later", denied_later}, {"watched", watched}, {"graph_waits", graph_waits}};
+} programs[] = {{"memset_pinned", memset_pinned}, {"copy_to_pinned", copy_to_pinned},
+    {"copy_from_pinned", copy_from_pinned}, {"copied_flag", copied_flag}, {"set_flag", set_flag},
+    {"elapsed", elapsed}, {"measured", measured}, {"asked", asked}, {"denied", denied},
+    {"denied_event", denied_event}, {"denied_later", denied_later}, {"watched", watched},
+    {"graph_waits", graph_waits}};
 
 int main(int argc, char **argv)
 {

@@ -1,12 +1,14 @@
 /*
- * Three places where only the legacy default stream keeps two operations in order, apart from each other by cuCtxSynchronize; and the same program
- * mended. Each operation is called from a function of its own, by whose name a case knows it.
+ * Three places where only the legacy default stream keeps two operations in order, apart from each
+ * other by cuCtxSynchronize; and the same program mended. Each operation is called from a function
+ * of its own, by whose name a case knows it.
  *
  * audit_hazards planted [N]        N times over
  * audit_hazards events [N [one]]   with an event between the two; one: by one thread
  * audit_hazards waits              with the host waiting in between
  * audit_hazards queries            with the host asking until the first has ended
- * audit_hazards nonblocking        on a stream that the default stream has nothing to do with, and by one thread
+ * audit_hazards nonblocking        on a stream that the default stream has nothing to do with, and
+ * by one thread
  */
 #include "tests/apps/app.h"
 
@@ -75,7 +77,10 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "planted";
     int passes = argc > 2 ? atoi(argv[2]) : 1, plain = strcmp(how, "nonblocking") != 0;
-    mend = !strcmp(how, "events") ? BY_EVENT : !strcmp(how, "waits") ? BY_WAIT : !strcmp(how, "queries") ? BY_QUERY : NOT;
+    mend = !strcmp(how, "events")    ? BY_EVENT
+           : !strcmp(how, "waits")   ? BY_WAIT
+           : !strcmp(how, "queries") ? BY_QUERY
+                                     : NOT;
     app_start(0);
     first_kernel = app_kernel("first_kernel");
     second_kernel = app_kernel("second_kernel");

@@ -1,6 +1,7 @@
 /*
- * Calls that reach the driver by way of a CUDA runtime: one in a library of its own, one that seems to be linked into the program (nvcc's default,
- * whose functions have such names), and what nvcc makes of a launch. Each pair of operations is called from functions by whose names a case knows
+ * Calls that reach the driver by way of a CUDA runtime: one in a library of its own, one that seems
+ * to be linked into the program (nvcc's default, whose functions have such names), and what nvcc
+ * makes of a launch. Each pair of operations is called from functions by whose names a case knows
  * them.
  */
 #include "tests/apps/app.h"
@@ -57,7 +58,8 @@ PLACE linked_on_default(void)
     __asm__ volatile("");
 }
 
-/* kernel<<<1, 1, 0, on>>>(), as it is compiled: a function that bears the kernel's name, a stub, the runtime. */
+/* kernel<<<1, 1, 0, on>>>(), as it is compiled: a function that bears the kernel's name, a stub,
+ * the runtime. */
 PLACE libcudart_static_11ee(CUstream on)
 {
     LAUNCH(kernel, on);
@@ -80,7 +82,8 @@ PLACE launch_on_stream(void)
 }
 PLACE launch_on_default(void)
 {
-    _Z21__device_stub__Z4fakePi(NULL); /* that function came to nothing, as it does when it is optimised */
+    _Z21__device_stub__Z4fakePi(
+        NULL); /* that function came to nothing, as it does when it is optimised */
     __asm__ volatile("");
 }
 

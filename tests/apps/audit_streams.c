@@ -1,5 +1,6 @@
 /*
- * What the audit of the default stream has to tell apart: one part each, where a case knows what is to be found.
+ * What the audit of the default stream has to tell apart: one part each, where a case knows what is
+ * to be found.
  *
  * audit_streams legacy       the legacy stream by its own handle
  * audit_streams own          a thread's per-thread stream beside handle 0, by one thread and by two
@@ -9,12 +10,12 @@
  * audit_streams host         waits of the host by the default stream
  * audit_streams early        a synchronous copy to the device, then work on another stream
  * audit_streams marker       an event on the default stream that stands for another stream's work
- * audit_streams turns T N    T threads that take turns on the default stream, each ordered by an event: N turns each
- * audit_streams many N       N launches on a blocking stream and the default stream by turns
- * audit_streams none         nothing on the default stream
- * audit_streams times        waits of known lengths
- * audit_streams blocked      a thread in a long synchronous copy while another enqueues
- * audit_streams unneeded     copies and sets of different memory, one behind the other
+ * audit_streams turns T N    T threads that take turns on the default stream, each ordered by an
+ * event: N turns each audit_streams many N       N launches on a blocking stream and the default
+ * stream by turns audit_streams none         nothing on the default stream audit_streams times
+ * waits of known lengths audit_streams blocked      a thread in a long synchronous copy while
+ * another enqueues audit_streams unneeded     copies and sets of different memory, one behind the
+ * other
  */
 #include "tests/apps/app.h"
 
@@ -93,7 +94,7 @@ static void capture(void)
     LAUNCH(kernel_b, NULL); /* waits for the graph */
     OK(cuCtxSynchronize);
     OK(cuGraphLaunch, exec, NULL);
-    LAUNCH(kernel_c, a);    /* and this for the next */
+    LAUNCH(kernel_c, a); /* and this for the next */
 }
 
 /* --- contexts --- */
@@ -115,10 +116,10 @@ static void contexts(void)
     OK(cuCtxSynchronize);
     LAUNCH(kernel, there);
     OK(cuCtxSetCurrent, app_context);
-    OK(cuCtxSynchronize);   /* of this context alone */
+    OK(cuCtxSynchronize); /* of this context alone */
     LAUNCH(kernel_b, NULL);
     OK(cuCtxSetCurrent, other);
-    LAUNCH(kernel, NULL);   /* waits for the launch on `there` */
+    LAUNCH(kernel, NULL); /* waits for the launch on `there` */
     OK(cuCtxSynchronize);
     OK(cuCtxSetCurrent, app_context);
     OK(cuCtxDestroy_v2, other);
@@ -225,7 +226,8 @@ static void *enqueue_meanwhile(void *gate)
     return NULL;
 }
 
-/* The copy waits for the gate, which is opened after the other thread's launch: which all the same comes after the copy. */
+/* The copy waits for the gate, which is opened after the other thread's launch: which all the same
+ * comes after the copy. */
 static void blocked(void)
 {
     pthread_t thread;
@@ -243,16 +245,16 @@ static void times(void)
     CUevent event;
     CUstream beside = stream_new("beside", CU_STREAM_NON_BLOCKING);
     OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-    LAUNCH(slow, a);         /* 100 ms */
+    LAUNCH(slow, a); /* 100 ms */
     LAUNCH(kernel_a, NULL);
     OK(cuCtxSynchronize);
-    LAUNCH(slower, a);       /* 250 ms, of which 100 go by for the event's sake */
+    LAUNCH(slower, a); /* 250 ms, of which 100 go by for the event's sake */
     LAUNCH(slow, beside);
     OK(cuEventRecord, event, beside);
     OK(cuStreamWaitEvent, NULL, event, 0);
     LAUNCH(kernel_b, NULL);
     OK(cuCtxSynchronize);
-    LAUNCH(slow, a);         /* the longer of two has the time */
+    LAUNCH(slow, a); /* the longer of two has the time */
     LAUNCH(slower, b);
     LAUNCH(kernel_c, NULL);
 }

@@ -1,4 +1,5 @@
-/* Calls that no driver accepts: handles that never were, NULL where a pointer belongs, sizes and flags out of range. Prints every answer. */
+/* Calls that no driver accepts: handles that never were, NULL where a pointer belongs, sizes and
+ * flags out of range. Prints every answer. */
 #include "tests/apps/app.h"
 
 #define NOBODY ((size_t)0xdeadbeef0)
@@ -35,7 +36,8 @@ int main(void)
     SAY(cuCtxDestroy_v2, NULL);
     app_start(0);
     for (size_t i = 0; i < 4; i++) {
-        const CUstream bad[] = {(CUstream)NOBODY, (CUstream)(size_t)3, (CUstream)(size_t)-1, (CUstream)(size_t)0x8000000000000000};
+        const CUstream bad[] = {(CUstream)NOBODY, (CUstream)(size_t)3, (CUstream)(size_t)-1,
+            (CUstream)(size_t)0x8000000000000000};
         printf("stream handle %zu\n", i);
         SAY(cuStreamSynchronize, bad[i]);
         SAY(cuStreamQuery, bad[i]);

@@ -1,5 +1,6 @@
 /*
- * Thread-local storage that every thread's stack has to hold; how much is up to the build. Says which priority a new stream got.
+ * Thread-local storage that every thread's stack has to hold; how much is up to the build. Says
+ * which priority a new stream got.
  *
  *   bigtls          one stream, and a launch on it
  *   bigtls churn    before it, more streams, events and threads than the shim has places for

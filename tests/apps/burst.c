@@ -1,4 +1,5 @@
-/* burst THREADS CALLS [PAUSE_MS]: every thread launches that many empty kernels on a stream of its own as fast as it can, pausing in the middle. */
+/* burst THREADS CALLS [PAUSE_MS]: every thread launches that many empty kernels on a stream of its
+ * own as fast as it can, pausing in the middle. */
 #include "tests/apps/app.h"
 
 static CUfunction empty;

@@ -1,6 +1,7 @@
 /*
- * Host functions and stream callbacks: run once each with their own data, one behind a gate, one that calls the driver, and some captured into a
- * graph, where the program must find its own function.
+ * Host functions and stream callbacks: run once each with their own data, one behind a gate, one
+ * that calls the driver, and some captured into a graph, where the program must find its own
+ * function.
  */
 #include "tests/apps/app.h"
 
@@ -44,7 +45,8 @@ static void captured(void)
     OK(cuGraphGetNodes, graph, nodes, &count);
     for (size_t i = 0; i < count; i++) {
         OK(cuGraphHostNodeGetParams, nodes[i], &params);
-        printf("node %zu own function %d own data %d\n", i, params.fn == graph_host, params.userData == &in_graph);
+        printf("node %zu own function %d own data %d\n", i, params.fn == graph_host,
+            params.userData == &in_graph);
     }
     OK(cuGraphInstantiateWithFlags, &exec, graph, 0);
     for (int i = 0; i < 3; i++) OK(cuGraphLaunch, exec, stream);
@@ -76,7 +78,8 @@ int main(void)
     SAY(cuLaunchHostFunc, (CUstream)(size_t)0xdeadbeef0, host, &ran[3]);
     captured();
 
-    printf("ran %d %d %d %d, right stream %d, right data %d, nested %d\n", ran[0], ran[1], ran[2], ran[3], right_stream, right_data, nested);
+    printf("ran %d %d %d %d, right stream %d, right data %d, nested %d\n", ran[0], ran[1], ran[2],
+        ran[3], right_stream, right_data, nested);
     NOTE("callbacks", "%ld", callback_tid);
     OK(cuMemFreeHost, (void *)gate);
     OK(cuEventDestroy_v2, event);

@@ -1,4 +1,5 @@
-/* A thread that is to be cancelled, and whose next point where that may happen comes after all of its CUDA calls. Says how far it came. */
+/* A thread that is to be cancelled, and whose next point where that may happen comes after all of
+ * its CUDA calls. Says how far it came. */
 #include "app.h"
 
 static CUfunction kernel;

@@ -1,4 +1,5 @@
-/* Streams captured into graphs: two captures that end well, one that the program breaks, graph launches, and a stream that joins by an event. */
+/* Streams captured into graphs: two captures that end well, one that the program breaks, graph
+ * launches, and a stream that joins by an event. */
 #include "tests/apps/app.h"
 
 static CUstream a, b;

@@ -2,9 +2,10 @@
  * Ten captures on two streams: the second one joins by an event, and is used in captures alone.
  *
  * captured_aside chain              by way of a third one
- * captured_aside [record | wait]    recording starts in the middle of the first capture, half a second before the second stream's launches: behind the record
- *                                   of the event, behind the wait for it
- * captured_aside within [again]     as `wait`, and recording stops before the capture ends; it starts again behind the last one
+ * captured_aside [record | wait]    recording starts in the middle of the first capture, half a
+ * second before the second stream's launches: behind the record of the event, behind the wait for
+ * it captured_aside within [again]     as `wait`, and recording stops before the capture ends; it
+ * starts again behind the last one
  */
 #include "app.h"
 

@@ -1,7 +1,8 @@
 /*
- * Preloaded into the command: a file whose process writes on while it is read. Before the CHANGES_AT-th read of the file CHANGES_FILE (from 1 on) it becomes what
- * the first file of CHANGES_TO is (names with a colon between), before the next read what the second one is, and so on. CHANGES_COUNT is a file that gets a byte
- * for each read.
+ * Preloaded into the command: a file whose process writes on while it is read. Before the
+ * CHANGES_AT-th read of the file CHANGES_FILE (from 1 on) it becomes what the first file of
+ * CHANGES_TO is (names with a colon between), before the next read what the second one is, and so
+ * on. CHANGES_COUNT is a file that gets a byte for each read.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -29,7 +30,9 @@ static void before_read(int fd)
     static char *next;
     struct stat own, about;
     const char *file = getenv("CHANGES_FILE"), *count = getenv("CHANGES_COUNT");
-    if (!file || stat(file, &own) || fstat(fd, &about) || own.st_ino != about.st_ino || own.st_dev != about.st_dev) return;
+    if (!file || stat(file, &own) || fstat(fd, &about) || own.st_ino != about.st_ino ||
+        own.st_dev != about.st_dev)
+        return;
     if (count) {
         const int to = open(count, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         if (write(to, ".", 1) != 1) abort();

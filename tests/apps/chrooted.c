@@ -1,6 +1,7 @@
 /*
- * chrooted root:   changes its root and folder, closes all descriptors but the standard ones, and goes on with CUDA
- * chrooted stderr: a child with a pipe for its standard error uses CUDA and closes that: the parent sees the pipe end while the child lives
+ * chrooted root:   changes its root and folder, closes all descriptors but the standard ones, and
+ * goes on with CUDA chrooted stderr: a child with a pipe for its standard error uses CUDA and
+ * closes that: the parent sees the pipe end while the child lives
  */
 #include "tests/apps/app.h"
 
@@ -54,4 +55,7 @@ static int pipe_of_stderr(void)
     return !ended || status;
 }
 
-int main(int argc, char **argv) { return argc > 1 && !strcmp(argv[1], "root") ? root() : pipe_of_stderr(); }
+int main(int argc, char **argv)
+{
+    return argc > 1 && !strcmp(argv[1], "root") ? root() : pipe_of_stderr();
+}

@@ -1,14 +1,14 @@
 /*
  * Objects that come and go faster than is convenient. churn HOW:
  *
- *     events          two threads create and destroy events, whose handles the driver gives out again at once
- *     refused N M     N events alive, the last M of them used three times each
- *     sync            a stream is destroyed while another thread waits for it, long enough for the shim to have forgotten it
- *     contexts        a thread uses its default stream in 12 contexts; when it has ended, a second one does the same
- *     defaults N      N contexts one after the other, in each of which both default streams are used
- *     threads         short threads one after the other, each with few calls
- *     callbacks N     200 host functions that make N calls each
- *     unload          a module is unloaded, and kernels of another are launched again
+ *     events          two threads create and destroy events, whose handles the driver gives out
+ * again at once refused N M     N events alive, the last M of them used three times each sync a
+ * stream is destroyed while another thread waits for it, long enough for the shim to have forgotten
+ * it contexts        a thread uses its default stream in 12 contexts; when it has ended, a second
+ * one does the same defaults N      N contexts one after the other, in each of which both default
+ * streams are used threads         short threads one after the other, each with few calls callbacks
+ * N     200 host functions that make N calls each unload          a module is unloaded, and kernels
+ * of another are launched again
  */
 #include "tests/apps/app.h"
 

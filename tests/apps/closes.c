@@ -1,6 +1,7 @@
 /*
- * closes std: closes standard output before it first calls CUDA; what it writes there must fail, since nothing is there.
- * closes all: closes every descriptor but the standard ones while CUDA is in use, as daemons do, and opens files of its own in their place.
+ * closes std: closes standard output before it first calls CUDA; what it writes there must fail,
+ * since nothing is there. closes all: closes every descriptor but the standard ones while CUDA is
+ * in use, as daemons do, and opens files of its own in their place.
  */
 #include "tests/apps/app.h"
 

@@ -1,6 +1,7 @@
 /*
- * Streams and events that end with their context: cuCtxDestroy, a reset of the primary context, and its last release. After each end comes a
- * cuMemAllocHost, whose place in time shows that the streams ended before it. Their handles are then given to others.
+ * Streams and events that end with their context: cuCtxDestroy, a reset of the primary context, and
+ * its last release. After each end comes a cuMemAllocHost, whose place in time shows that the
+ * streams ended before it. Their handles are then given to others.
  */
 #include "tests/apps/app.h"
 
@@ -28,7 +29,7 @@ int main(void)
 
     fill(3);
     OK(cuDevicePrimaryCtxReset_v2, 0);
-    SAY(cuStreamQuery, NULL); /* no context any more */
+    SAY(cuStreamQuery, NULL);            /* no context any more */
     OK(cuDevicePrimaryCtxRelease_v2, 0); /* the reset left our reference */
 
     OK(cuDevicePrimaryCtxRetain, &again, 0);

@@ -1,6 +1,7 @@
 /*
- * counts FILE THREADS [WAY]: every thread makes calls on a stream of its own as fast as it can, and counts in FILE each call that has returned: it is shared memory,
- * so the numbers outlive a kill. Without an end; FILE's first number is how often all have begun. WAY:
+ * counts FILE THREADS [WAY]: every thread makes calls on a stream of its own as fast as it can, and
+ * counts in FILE each call that has returned: it is shared memory, so the numbers outlive a kill.
+ * Without an end; FILE's first number is how often all have begun. WAY:
  *
  *   paced   nothing more; as with those below, there is a pause after every hundred calls
  *   short   without a pause: threads that end after 3000 calls, and others after them
@@ -103,8 +104,10 @@ int main(int argc, char **argv)
     if (!strcmp(way, "clone") || !strcmp(way, "left") || !strcmp(way, "_Fork")) {
         pid_t (*without_handlers)(void) = (__typeof__(without_handlers))dlsym(RTLD_DEFAULT, way);
         calls(0, FIRST);
-        const pid_t child = *way == '_' ? without_handlers() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-        if (!child) child_runs(argv[1], FIRST), *way == 'c' ? (void)syscall(SYS_exit_group, 0) : exit(0);
+        const pid_t child =
+            *way == '_' ? without_handlers() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        if (!child)
+            child_runs(argv[1], FIRST), *way == 'c' ? (void)syscall(SYS_exit_group, 0) : exit(0);
         waitpid(child, NULL, 0);
     }
     if (!strcmp(way, "vfork")) {

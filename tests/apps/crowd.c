@@ -1,6 +1,7 @@
 /*
- * crowd THREADS LAUNCHES [STACK_MIB]: as many threads at once, each with a stream, a kernel each 10 ms, and stacks of that size (8). From 4 GiB of stacks on,
- * threads have the same low half of pthread_self().
+ * crowd THREADS LAUNCHES [STACK_MIB]: as many threads at once, each with a stream, a kernel each 10
+ * ms, and stacks of that size (8). From 4 GiB of stacks on, threads have the same low half of
+ * pthread_self().
  */
 #include <cuda.h>
 
@@ -9,17 +10,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MUST(call)                                                                                                                                   \
-    do {                                                                                                                                             \
-        CUresult rc_ = (call);                                                                                                                       \
-        if (rc_ != CUDA_SUCCESS) printf("%s gave %d\n", #call, (int)rc_), exit(1);                                                                   \
+#define MUST(call) \
+    do { \
+        CUresult rc_ = (call); \
+        if (rc_ != CUDA_SUCCESS) printf("%s gave %d\n", #call, (int)rc_), exit(1); \
     } while (0)
 
 static CUcontext context;
 static CUfunction kernel;
 static int launches;
 
-static void *work(void *arg) {
+static void *work(void *arg)
+{
     CUstream stream;
     (void)arg;
     MUST(cuCtxSetCurrent(context));
@@ -32,7 +34,8 @@ static void *work(void *arg) {
     return NULL;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     enum { MOST = 4096 };
     static pthread_t threads[MOST];
     const int count = argc > 1 ? atoi(argv[1]) : 0;
@@ -45,7 +48,8 @@ int main(int argc, char **argv) {
     MUST(cuDeviceGet(&device, 0));
     MUST(cuDevicePrimaryCtxRetain(&context, device));
     MUST(cuCtxSetCurrent(context));
-    MUST(cuModuleLoadData(&module, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"));
+    MUST(cuModuleLoadData(&module,
+        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"));
     MUST(cuModuleGetFunction(&kernel, module, "k"));
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, (size_t)(argc > 3 ? atoi(argv[3]) : 8) << 20);

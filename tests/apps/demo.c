@@ -1,9 +1,11 @@
 /*
  * The program that `make demo` traces: an inference server in small.
  *
- * Three streams of different priority, pinned copies in and out, kernels of known length, a consumer that waits for its producer's event, a host function, a
- * graph captured once and launched many times, and a second thread with work of its own. It reaches the driver by dlopen and dlsym and
- * knows nothing of custream. `demo --probe` only tells by its exit status whether a driver with a device is there.
+ * Three streams of different priority, pinned copies in and out, kernels of known length, a
+ * consumer that waits for its producer's event, a host function, a graph captured once and launched
+ * many times, and a second thread with work of its own. It reaches the driver by dlopen and dlsym
+ * and knows nothing of custream. `demo --probe` only tells by its exit status whether a driver with
+ * a device is there.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -13,18 +15,25 @@
 #include <string.h>
 
 /* Spins for `us` microseconds. The simulated GPU knows a kernel of this name. */
-static const char ptx[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
-                          ".visible .entry sleep(.param .u32 us)\n{\n"
-                          ".reg .pred %p;\n.reg .b32 %r;\n.reg .b64 %t<4>;\n"
-                          "ld.param.u32 %r, [us];\nmul.wide.u32 %t0, %r, 1000;\nmov.u64 %t1, %globaltimer;\n"
-                          "again:\nmov.u64 %t2, %globaltimer;\nsub.u64 %t3, %t2, %t1;\nsetp.lt.u64 %p, %t3, %t0;\n@%p bra again;\nret;\n}\n";
+static const char ptx[] =
+    ".version 7.0\n.target sm_52\n.address_size 64\n"
+    ".visible .entry sleep(.param .u32 us)\n{\n"
+    ".reg .pred %p;\n.reg .b32 %r;\n.reg .b64 %t<4>;\n"
+    "ld.param.u32 %r, [us];\nmul.wide.u32 %t0, %r, 1000;\nmov.u64 %t1, %globaltimer;\n"
+    "again:\nmov.u64 %t2, %globaltimer;\nsub.u64 %t3, %t2, %t1;\nsetp.lt.u64 %p, %t3, %t0;\n@%p "
+    "bra again;\nret;\n}\n";
 
-#define DRIVER(X)                                                                                                                                    \
-    X(cuInit) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent)                   \
-    X(cuModuleLoadData) X(cuModuleGetFunction) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuMemAllocHost_v2) X(cuMemFreeHost) X(cuStreamCreateWithPriority)   \
-    X(cuStreamDestroy_v2) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord) X(cuEventSynchronize)    \
-    X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2) X(cuMemsetD8Async) X(cuLaunchKernel) X(cuLaunchHostFunc) X(cuStreamBeginCapture_v2)               \
-    X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy) X(cuCtxSynchronize)
+#define DRIVER(X) \
+    X(cuInit) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDevicePrimaryCtxRetain) \
+    X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) \
+    X(cuModuleLoadData) X(cuModuleGetFunction) X(cuMemAlloc_v2) X(cuMemFree_v2) \
+    X(cuMemAllocHost_v2) X(cuMemFreeHost) X(cuStreamCreateWithPriority) \
+    X(cuStreamDestroy_v2) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuEventCreate) \
+    X(cuEventDestroy_v2) X(cuEventRecord) X(cuEventSynchronize) \
+    X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2) X(cuMemsetD8Async) X(cuLaunchKernel) \
+    X(cuLaunchHostFunc) X(cuStreamBeginCapture_v2) \
+    X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) \
+    X(cuGraphDestroy) X(cuCtxSynchronize)
 
 #define POINTER(name) static __typeof__(&name) p_##name;
 DRIVER(POINTER)
@@ -33,16 +42,17 @@ static int driver_open(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver) return 0;
-#define LOOK_UP(name)                                                                                                                                \
+#define LOOK_UP(name) \
     if (!(p_##name = (__typeof__(&name))dlsym(driver, #name))) return 0;
     DRIVER(LOOK_UP)
     return 1;
 }
 
-#define CHECK(call)                                                                                                                                  \
-    do {                                                                                                                                             \
-        CUresult r_ = (call);                                                                                                                        \
-        if (r_ != CUDA_SUCCESS) fprintf(stderr, "demo: %s gave CUDA error %d\n", #call, (int)r_), exit(1);                                           \
+#define CHECK(call) \
+    do { \
+        CUresult r_ = (call); \
+        if (r_ != CUDA_SUCCESS) fprintf(stderr, "demo: %s gave CUDA error %d\n", #call, (int)r_), \
+        exit(1); \
     } while (0)
 
 enum { BYTES = 1 << 20, REQUESTS = 12 };
@@ -70,7 +80,8 @@ static CUgraphExec capture_postprocessing(CUstream stream)
     return exec;
 }
 
-/* Copies come in on one stream, the model runs on the urgent one after them, results leave on a third after that. */
+/* Copies come in on one stream, the model runs on the urgent one after them, results leave on a
+ * third after that. */
 static int serve(void)
 {
     CUstream in, model, out;
@@ -133,7 +144,8 @@ int main(int argc, char **argv)
     char name[128];
     pthread_t second;
     CUmodule module;
-    int there = driver_open() && p_cuInit(0) == CUDA_SUCCESS && p_cuDeviceGetCount(&devices) == CUDA_SUCCESS && devices > 0;
+    int there = driver_open() && p_cuInit(0) == CUDA_SUCCESS &&
+                p_cuDeviceGetCount(&devices) == CUDA_SUCCESS && devices > 0;
     if (argc > 1 && !strcmp(argv[1], "--probe")) return !there;
     if (!there) return fprintf(stderr, "demo: no CUDA driver with a device\n"), 1;
     CHECK(p_cuDeviceGetName(name, sizeof name, 0));

@@ -1,9 +1,11 @@
 /*
  * What a program sees of its descriptors, while CUDA is in use:
  *
- * descriptors list     the numbers that are open, and whether what it closed is closed: the end of a pipe, a lock on a file, a record lock that it keeps
- * descriptors reuse    one thread calls CUDA, the other closes all and opens a file of its own under every number up to 300, again and again
- * descriptors reopened stderr becomes a file of its own, named data.bin, that holds what it writes and nothing else
+ * descriptors list     the numbers that are open, and whether what it closed is closed: the end of
+ * a pipe, a lock on a file, a record lock that it keeps descriptors reuse    one thread calls CUDA,
+ * the other closes all and opens a file of its own under every number up to 300, again and again
+ * descriptors reopened stderr becomes a file of its own, named data.bin, that holds what it writes
+ * and nothing else
  */
 #include "tests/apps/app.h"
 
@@ -23,7 +25,8 @@ static void list(void)
 {
     DIR *all = opendir("/proc/self/fd");
     for (struct dirent *one; (one = readdir(all));)
-        if (*one->d_name != '.' && atoi(one->d_name) != dirfd(all)) printf("open %s\n", one->d_name);
+        if (*one->d_name != '.' && atoi(one->d_name) != dirfd(all))
+            printf("open %s\n", one->d_name);
     closedir(all);
 }
 
@@ -44,7 +47,8 @@ static int keep_and_close(CUstream stream, CUfunction empty, int ends[2], int lo
     pid_t child = fork();
     if (!child) {
         fcntl(own, F_GETLK, &record);
-        printf("the record lock is held: %d\n", record.l_type == F_WRLCK && record.l_pid == getppid());
+        printf(
+            "the record lock is held: %d\n", record.l_type == F_WRLCK && record.l_pid == getppid());
         fflush(stdout);
         _exit(0);
     }

@@ -1,4 +1,5 @@
-/* Work on every device: two streams each, and the default one. The last device's streams get most. */
+/* Work on every device: two streams each, and the default one. The last device's streams get most.
+ */
 #include "tests/apps/app.h"
 
 int main(void)

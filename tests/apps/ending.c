@@ -1,6 +1,6 @@
 /*
- * ending HOW: 100 launches, then the process ends in one of many ways. abort, kill and segv wait until the library has flushed these, and launch 10
- * times more, which nobody promises to keep.
+ * ending HOW: 100 launches, then the process ends in one of many ways. abort, kill and segv wait
+ * until the library has flushed these, and launch 10 times more, which nobody promises to keep.
  */
 #include "tests/apps/app.h"
 
@@ -27,7 +27,8 @@ static void *runs_on(void *unused)
     OK(cuCtxSetCurrent, app_context);
     for (int round = 0; !stop; round++, app_sleep_ms(1)) {
         for (int i = 0; i < 50; i++)
-            if (CU(cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL) != CUDA_SUCCESS) return unused;
+            if (CU(cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL) != CUDA_SUCCESS)
+                return unused;
         at_work += !round;
     }
     return unused;
@@ -42,19 +43,24 @@ static void *fails_to_exec(void *unused)
     return unused;
 }
 
-static void at_the_end(void) { LAUNCH(empty, stream); } /* an exit handler of the program's may call CUDA */
+static void at_the_end(void)
+{
+    LAUNCH(empty, stream);
+} /* an exit handler of the program's may call CUDA */
 
 static int launches_last;
 __attribute__((destructor)) static void behind_all_handlers(void)
 {
-    for (int i = 0; launches_last && i < 3; i++) LAUNCH(empty, stream); /* which a real driver refuses by then, being gone */
+    for (int i = 0; launches_last && i < 3; i++)
+        LAUNCH(empty, stream); /* which a real driver refuses by then, being gone */
 }
 
 static pthread_key_t key;
 static void last_call(void *unused)
 {
     (void)unused;
-    /* A thread's destructor too; whether the driver still has the thread's context is the driver's business. */
+    /* A thread's destructor too; whether the driver still has the thread's context is the driver's
+     * business. */
     (void)!CU(cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
 }
 
@@ -72,15 +78,20 @@ static void on_term(int unused)
     _exit(12);
 }
 
-/* As `custream ctl PID flush`: the answer comes when all is in the file. Nobody listens at first, and without the library never. */
+/* As `custream ctl PID flush`: the answer comes when all is in the file. Nobody listens at first,
+ * and without the library never. */
 static void until_flushed(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char space[64] = "", answer[256];
     if (!dlsym(RTLD_DEFAULT, "libcustream_link")) return;
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), n = (int)readlink("/proc/self/ns/pid", space, sizeof space - 1);
-    const int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "custream/%.*s/%d", n, space, (int)getpid());
-    while (connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length))) app_sleep_ms(1);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0),
+              n = (int)readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    const int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
+        "custream/%.*s/%d", n, space, (int)getpid());
+    while (connect(fd, (struct sockaddr *)&address,
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)))
+        app_sleep_ms(1);
     do {
         if (write(fd, "flush", 5) != 5 || read(fd, answer, sizeof answer) < 9) exit(7);
     } while (!strncmp(answer, "error not", 9)); /* all of it within ten seconds */

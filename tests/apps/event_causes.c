@@ -1,5 +1,6 @@
 /*
- * event_causes NAME: waits whose event was recorded by no call that says so (a graph, a launch, another process), and waits in captures, which wait for no work.
+ * event_causes NAME: waits whose event was recorded by no call that says so (a graph, a launch,
+ * another process), and waits in captures, which wait for no work.
  *
  * What the trace and the report must say of each is in tests/cases/test_event_causes.py.
  */
@@ -56,7 +57,8 @@ static void node_and_fork(void)
     OK(cuGraphLaunch, exec, c);
 }
 
-/* The event's last call that recorded it is on a; by the time of the wait a graph has recorded it on b. */
+/* The event's last call that recorded it is on a; by the time of the wait a graph has recorded it
+ * on b. */
 static void launched(void)
 {
     OK(cuStreamBeginCapture_v2, b, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -76,7 +78,8 @@ static void added_by(int any)
     CUgraph graph;
     CUgraphNode record;
     CUgraphExec exec;
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {.event = event}};
+    CUgraphNodeParams params = {
+        .type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {.event = event}};
     OK(cuGraphCreate, &graph, 0);
     if (any) OK(cuGraphAddNode_v2, &record, graph, NULL, NULL, 0, &params);
     else OK(cuGraphAddEventRecordNode, &record, graph, NULL, 0, event);
@@ -92,8 +95,17 @@ static void params(void) { added_by(1); }
 /* A launch records it. */
 static void completion(void)
 {
-    CUlaunchAttribute at = {.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, .value = {.launchCompletionEvent = {.event = event}}};
-    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = a, .attrs = &at, .numAttrs = 1};
+    CUlaunchAttribute at = {.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+        .value = {.launchCompletionEvent = {.event = event}}};
+    CUlaunchConfig config = {.gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = a,
+        .attrs = &at,
+        .numAttrs = 1};
     for (int i = 0; i < 4; i++) {
         OK(cuLaunchKernelEx, &config, empty, NULL, NULL);
         waits(b);
@@ -119,7 +131,8 @@ static void shared(void)
     OK(cuEventDestroy_v2, theirs);
 }
 
-/* b joins a capture on a, on which work runs, and waits for none of that. Later its own work is held up by a value, and by no event. */
+/* b joins a capture on a, on which work runs, and waits for none of that. Later its own work is
+ * held up by a value, and by no event. */
 static void fork_and_join(void)
 {
     LAUNCH(slow, a);
@@ -169,8 +182,9 @@ static void origin_goes(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} programs[] = {{"node", node},     {"node_and_fork", node_and_fork}, {"launched", launched},           {"added", added}, {"params", params},
-                {"completion", completion}, {"shared", shared},       {"fork_and_join", fork_and_join}, {"wide", wide}, {"origin_goes", origin_goes}};
+} programs[] = {{"node", node}, {"node_and_fork", node_and_fork}, {"launched", launched},
+    {"added", added}, {"params", params}, {"completion", completion}, {"shared", shared},
+    {"fork_and_join", fork_and_join}, {"wide", wide}, {"origin_goes", origin_goes}};
 
 int main(int argc, char **argv)
 {

@@ -1,6 +1,7 @@
 /*
- * first_calls [in-turn | flushing]: four threads meet the driver at the same moment, or one after the other, or with a fifth that flushes the trace meanwhile.
- * Each makes a stream and launches five kernels on it, as programs do that have a thread a device, or one a task.
+ * first_calls [in-turn | flushing]: four threads meet the driver at the same moment, or one after
+ * the other, or with a fifth that flushes the trace meanwhile. Each makes a stream and launches
+ * five kernels on it, as programs do that have a thread a device, or one a task.
  */
 #include "tests/apps/app.h"
 

@@ -1,5 +1,6 @@
 /*
- * floats HOW: calculates with numbers as programs may, and looks at what is left of it after each call of CUDA.
+ * floats HOW: calculates with numbers as programs may, and looks at what is left of it after each
+ * call of CUDA.
  *
  *     look      nothing is special; a call leaves no mark of a result that was not exact
  *     trap      such a result ends the thread that calculates, by SIGFPE; threads inherit that
@@ -16,7 +17,8 @@ static int rounding;
 static void look(const char *where)
 {
     const int marks = fetestexcept(FE_ALL_EXCEPT);
-    if (marks || fegetround() != rounding) printf("%s left marks %x, rounding %x\n", where, marks, fegetround());
+    if (marks || fegetround() != rounding)
+        printf("%s left marks %x, rounding %x\n", where, marks, fegetround());
     feclearexcept(FE_ALL_EXCEPT);
 }
 

@@ -1,5 +1,6 @@
 /*
- * forks HOW: the parent launches 50 times, has a child in one of many ways, launches 50 times more and reports. What the child says stands in front.
+ * forks HOW: the parent launches 50 times, has a child in one of many ways, launches 50 times more
+ * and reports. What the child says stands in front.
  */
 #include "tests/apps/app.h"
 
@@ -27,7 +28,8 @@ static void reap(pid_t child)
 {
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-    printf("child exited %d status %d\n", WIFEXITED(status), WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    printf("child exited %d status %d\n", WIFEXITED(status),
+        WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
 static void *records(void *unused)
@@ -35,7 +37,8 @@ static void *records(void *unused)
     OK(cuCtxSetCurrent, app_context);
     for (; !stop; others++) {
         LAUNCH(empty, stream);
-        if (!(others & 63)) nanosleep(&(struct timespec){0, 50000}, NULL); /* the trace stays small */
+        if (!(others & 63))
+            nanosleep(&(struct timespec){0, 50000}, NULL); /* the trace stays small */
     }
     return unused;
 }
@@ -76,7 +79,9 @@ static void fork_while_others_record(void)
             _exit(i % 2 ? 0 : 3);
         }
         int status;
-        if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != (i % 2 ? 0 : 3)) printf("child %d went wrong\n", i);
+        if (waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
+            WEXITSTATUS(status) != (i % 2 ? 0 : 3))
+            printf("child %d went wrong\n", i);
     }
     stop = 1;
     pthread_join(thread[0], NULL);
@@ -155,6 +160,7 @@ int main(int argc, char **argv)
     else if (strcmp(how, "plain")) fork_once(how);
     work(50);
     OK(cuStreamDestroy_v2, stream);
-    if (strcmp(how, "threads")) app_report(); /* there the count differs from run to run: it is noted */
+    if (strcmp(how, "threads"))
+        app_report(); /* there the count differs from run to run: it is noted */
     return 0;
 }

@@ -1,14 +1,17 @@
 /*
- * gates WHAT CALL: a signal arrives at each instruction of the shim on the way of a call, once or more, and its handler does one of these:
+ * gates WHAT CALL: a signal arrives at each instruction of the shim on the way of a call, once or
+ * more, and its handler does one of these:
  *
  *     unwind    walks the stack, and must come to whoever made the call
  *     fork      the child goes on with the call, as the parent does
- *     leave     ends the thread; the next instruction is another thread's, which is given what the first one left
- *     launch    launches, many times at each instruction; then launches come without signals, of a kernel with another name
- *     text      marks a text that was never seen; the call is a range with such a text
+ *     leave     ends the thread; the next instruction is another thread's, which is given what the
+ * first one left launch    launches, many times at each instruction; then launches come without
+ * signals, of a kernel with another name text      marks a text that was never seen; the call is a
+ * range with such a text
  *
- * The call `first` is a thread's first one, of a new thread each time. Of its instructions those are stepped that come after the shim has asked who it is, and
- * makes the thread's state. libother_preload.so, behind the shim, sees it ask.
+ * The call `first` is a thread's first one, of a new thread each time. Of its instructions those
+ * are stepped that come after the shim has asked who it is, and makes the thread's state.
+ * libother_preload.so, behind the shim, sees it ask.
  */
 #include "tests/apps/app.h"
 #include "tests/apps/step.h"
@@ -43,7 +46,8 @@ static void first(void)
 
 static void made(long number, const void *caller)
 {
-    if (number == SYS_getpid && asks && handled < FIRST && step_is_in((uintptr_t)caller, &shim)) asks = 0, steps(1);
+    if (number == SYS_getpid && asks && handled < FIRST && step_is_in((uintptr_t)caller, &shim))
+        asks = 0, steps(1);
 }
 
 /* As many as find the end of the ring's first memory. */
@@ -61,7 +65,8 @@ static void query(void) { CU(cuStreamQuery, stream); }
 static void create(void)
 {
     CUstream made;
-    if (CU(cuStreamCreate, &made, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) CU(cuStreamDestroy_v2, made);
+    if (CU(cuStreamCreate, &made, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS)
+        CU(cuStreamDestroy_v2, made);
 }
 
 static void range(void)
@@ -85,7 +90,8 @@ static __attribute__((noinline)) void made_by(void (*call)(void))
 
 static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *found)
 {
-    if (_Unwind_FindEnclosingFunction((void *)(_Unwind_GetIP(frame) - 1)) == (void *)made_by) *(int *)found = 1;
+    if (_Unwind_FindEnclosingFunction((void *)(_Unwind_GetIP(frame) - 1)) == (void *)made_by)
+        *(int *)found = 1;
     return _URC_NO_REASON;
 }
 
@@ -148,13 +154,17 @@ static void trapped(int signal, siginfo_t *info, void *context)
 static const struct {
     const char *name;
     void (*call)(void);
-} calls[] = {{"launch", launch}, {"many", many}, {"record", record}, {"query", query}, {"create", create}, {"range", range}, {"first", first}, {NULL, NULL}}, *called = calls;
+} calls[] = {{"launch", launch}, {"many", many}, {"record", record}, {"query", query},
+    {"create", create}, {"range", range}, {"first", first}, {NULL, NULL}},
+  *called = calls;
 
 static const struct {
     const char *name;
     void (*handler)(ucontext_t *);
     unsigned times;
-} handlers[] = {{"unwind", unwind, 1}, {"fork", go_on_as_child, 1}, {"leave", leave, 1}, {"launch", launch_too, TIMES}, {"text", mark, 1}, {NULL, NULL, 0}}, *what = handlers;
+} handlers[] = {{"unwind", unwind, 1}, {"fork", go_on_as_child, 1}, {"leave", leave, 1},
+    {"launch", launch_too, TIMES}, {"text", mark, 1}, {NULL, NULL, 0}},
+  *what = handlers;
 
 static void make_call(void)
 {

@@ -1,5 +1,6 @@
 /*
- * grows KIND N BATCHES: does as much work BATCHES times over, and notes after each the resident memory of the process in KiB.
+ * grows KIND N BATCHES: does as much work BATCHES times over, and notes after each the resident
+ * memory of the process in KiB.
  *
  *     threads     N threads, one after the other, each of which launches on its own default stream
  *     streams     N streams, one after the other, each launched to
@@ -77,7 +78,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*once)(void);
-    } kinds[] = {{"threads", one_thread}, {"streams", one_stream}, {"events", one_event}, {"graphs", one_graph}, {"waits", nothing}};
+    } kinds[] = {{"threads", one_thread}, {"streams", one_stream}, {"events", one_event},
+        {"graphs", one_graph}, {"waits", nothing}};
     void (*once)(void) = NULL;
     for (size_t i = 0; argc == 4 && i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(argv[1], kinds[i].name)) once = kinds[i].once;
@@ -87,7 +89,8 @@ int main(int argc, char **argv)
     OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     for (long batch = 0; batch < atol(argv[3]); batch++) {
         for (long i = 0; i < atol(argv[2]); i++) once();
-        for (int round = 0; round < 3; round++) app_flush(); /* the writer has read what is there, and given back what has ended */
+        for (int round = 0; round < 3; round++)
+            app_flush(); /* the writer has read what is there, and given back what has ended */
         NOTE("rss_kib", "%ld", resident_kib());
     }
     app_report();

@@ -1,6 +1,7 @@
 /*
- * The handles 0, 1 and 2 in two contexts and two threads, with legacy and per-thread entry points, and the stack of contexts. Each line of output is
- * one memset and what the program says it meant: "set NUMBER KIND CONTEXT THREAD"; its value is its number.
+ * The handles 0, 1 and 2 in two contexts and two threads, with legacy and per-thread entry points,
+ * and the stack of contexts. Each line of output is one memset and what the program says it meant:
+ * "set NUMBER KIND CONTEXT THREAD"; its value is its number.
  */
 #include "tests/apps/app.h"
 
@@ -8,7 +9,8 @@ static CUcontext context[2];
 static CUdeviceptr memory;
 static int number;
 
-static void set(const char *kind, int in_context, const char *thread, CUstream stream, int per_thread)
+static void set(
+    const char *kind, int in_context, const char *thread, CUstream stream, int per_thread)
 {
     number++;
     if (per_thread) OK(cuMemsetD8Async_ptsz, memory, (unsigned char)number, 1, stream);

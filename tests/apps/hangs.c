@@ -1,6 +1,7 @@
 /*
- * hangs NAME: plants work that never ends, or that does end, prints "ready" and waits to be killed, or for the end of its input. What custream hang and the
- * report of its trace must say of each is in tests/cases/test_hang.py. Kernels are words that the simulated GPU knows.
+ * hangs NAME: plants work that never ends, or that does end, prints "ready" and waits to be killed,
+ * or for the end of its input. What custream hang and the report of its trace must say of each is
+ * in tests/cases/test_hang.py. Kernels are words that the simulated GPU knows.
  */
 #include "tests/apps/planted/device.h"
 
@@ -13,23 +14,27 @@ enum { SHORT = 100, FOREVER_US = 4000000000u };
 
 static CUstream a, b, c;
 
-static void *synchronises(void *stream) {
+static void *synchronises(void *stream)
+{
     pthread_setname_np(pthread_self(), "waiter");
     cuStreamSynchronize(stream);
     return NULL;
 }
-static void *synchronises_all(void *context) {
+static void *synchronises_all(void *context)
+{
     pthread_setname_np(pthread_self(), "waiter");
     cuCtxSetCurrent(context);
     cuCtxSynchronize();
     return NULL;
 }
-static void *synchronises_event(void *event) {
+static void *synchronises_event(void *event)
+{
     pthread_setname_np(pthread_self(), "waiter");
     cuEventSynchronize(event);
     return NULL;
 }
-static void *copies_back(void *context) {
+static void *copies_back(void *context)
+{
     pthread_setname_np(pthread_self(), "reader");
     static char bytes[16];
     CUdeviceptr memory;
@@ -39,31 +44,36 @@ static void *copies_back(void *context) {
     return NULL;
 }
 
-static void on_thread(void *(*run)(void *), void *of) {
+static void on_thread(void *(*run)(void *), void *of)
+{
     pthread_t thread;
     if (pthread_create(&thread, NULL, run, of)) exit(1);
     pthread_detach(thread);
 }
-static CUcontext context_now(void) {
+static CUcontext context_now(void)
+{
     CUcontext context;
     MUST(cuCtxGetCurrent(&context));
     return context;
 }
 
-static void never_returns(void *unused) {
+static void never_returns(void *unused)
+{
     (void)unused;
     for (;;) pause();
 }
 
 /* Each stream has done something. */
-static void begin(void) {
+static void begin(void)
+{
     launch(FIRST, SHORT, a);
     launch(SECOND, SHORT, b);
     launch(THIRD, SHORT, c);
     MUST(cuCtxSynchronize());
 }
 
-static void kernel(void) {
+static void kernel(void)
+{
     CUmodule module;
     CUfunction function;
     unsigned us = FOREVER_US;
@@ -76,14 +86,16 @@ static void kernel(void) {
     on_thread(synchronises, a);
 }
 
-static void value(void) {
+static void value(void)
+{
     begin();
     gate_wait(gate_new(), a);
     launch(SECOND, SHORT, a);
     on_thread(synchronises_all, context_now());
 }
 
-static void function_blocks(void) {
+static void function_blocks(void)
+{
     begin();
     MUST(cuLaunchHostFunc(a, never_returns, NULL));
     launch(SECOND, SHORT, a);
@@ -91,14 +103,17 @@ static void function_blocks(void) {
 
 enum { QUEUE = 1200 }; /* launches: more than one takes */
 
-/* The host function wants a lock that a thread holds while it launches behind it: until the queue is full. */
+/* The host function wants a lock that a thread holds while it launches behind it: until the queue
+ * is full. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static void locks(void *unused) {
+static void locks(void *unused)
+{
     (void)unused;
     pthread_mutex_lock(&lock);
     pthread_mutex_unlock(&lock);
 }
-static void *launches_locked(void *context) {
+static void *launches_locked(void *context)
+{
     pthread_setname_np(pthread_self(), "launcher");
     cuCtxSetCurrent(context);
     pthread_mutex_lock(&lock);
@@ -107,12 +122,14 @@ static void *launches_locked(void *context) {
     pthread_mutex_unlock(&lock);
     return NULL;
 }
-static void host_lock(void) {
+static void host_lock(void)
+{
     begin();
     on_thread(launches_locked, context_now());
 }
 
-static void *launches_many(void *context) {
+static void *launches_many(void *context)
+{
     pthread_setname_np(pthread_self(), "launcher");
     cuCtxSetCurrent(context);
     for (int i = 0; i < QUEUE; i++) launch(SECOND, SHORT, a);
@@ -120,12 +137,14 @@ static void *launches_many(void *context) {
 }
 
 /* Many threads wait for the stream besides. */
-static void *synchronises_later(void *context) {
+static void *synchronises_later(void *context)
+{
     cuCtxSetCurrent(context);
     cuStreamSynchronize(a);
     return NULL;
 }
-static void lock_of_many(void) {
+static void lock_of_many(void)
+{
     begin();
     pthread_mutex_lock(&lock);
     MUST(cuLaunchHostFunc(a, locks, NULL));
@@ -133,12 +152,15 @@ static void lock_of_many(void) {
     on_thread(launches_many, context_now());
 }
 
-/* A host function takes its time. Work of other streams goes on, though a call on one of them lasts long. */
-static void sleeps(void *unused) {
+/* A host function takes its time. Work of other streams goes on, though a call on one of them lasts
+ * long. */
+static void sleeps(void *unused)
+{
     (void)unused;
     sleep(1000);
 }
-static void *copies_much(void *context) {
+static void *copies_much(void *context)
+{
     pthread_setname_np(pthread_self(), "copier");
     cuCtxSetCurrent(context);
     const size_t size = 600u << 20;
@@ -150,15 +172,18 @@ static void *copies_much(void *context) {
         MUST(cuStreamSynchronize(b));
     }
 }
-static void beside(void) {
+static void beside(void)
+{
     begin();
     MUST(cuLaunchHostFunc(a, sleeps, NULL));
     for (int i = 0; i < 5; i++) launch(SECOND, SHORT, a);
     on_thread(copies_much, context_now());
 }
 
-/* The same, but who holds the lock launches nothing: the driver keeps its calls waiting while somebody else's launch waits for room. */
-static void *creates_locked(void *context) {
+/* The same, but who holds the lock launches nothing: the driver keeps its calls waiting while
+ * somebody else's launch waits for room. */
+static void *creates_locked(void *context)
+{
     pthread_setname_np(pthread_self(), "creator");
     cuCtxSetCurrent(context);
     pthread_mutex_lock(&lock);
@@ -169,13 +194,16 @@ static void *creates_locked(void *context) {
         MUST(cuStreamDestroy(stream));
     }
 }
-static void driver_lock(void) {
+static void driver_lock(void)
+{
     begin();
     on_thread(creates_locked, context_now());
 }
 
-/* No queue is full: the end of an allocation waits for all work, of which the host function is part. */
-static void *frees_locked(void *context) {
+/* No queue is full: the end of an allocation waits for all work, of which the host function is
+ * part. */
+static void *frees_locked(void *context)
+{
     pthread_setname_np(pthread_self(), "freer");
     cuCtxSetCurrent(context);
     CUdeviceptr memory;
@@ -185,34 +213,41 @@ static void *frees_locked(void *context) {
     MUST(cuMemFree(memory));
     return NULL;
 }
-static void free_lock(void) {
+static void free_lock(void)
+{
     begin();
     on_thread(frees_locked, context_now());
 }
 
-/* The queue is full behind a long kernel, and a host function of another stream wants what the launching thread holds. */
-static void *launches_many_locked(void *context) {
+/* The queue is full behind a long kernel, and a host function of another stream wants what the
+ * launching thread holds. */
+static void *launches_many_locked(void *context)
+{
     pthread_setname_np(pthread_self(), "launcher");
     pthread_mutex_lock(&lock);
     cuCtxSetCurrent(context);
     MUST(cuLaunchHostFunc(b, locks, NULL));
     return launches_many(context);
 }
-static void lock_beside(void) {
+static void lock_beside(void)
+{
     begin();
     launch(FIRST, FOREVER_US, a);
     on_thread(launches_many_locked, context_now());
 }
 
 /* Nobody waits for anybody: the queue is full behind a long kernel. */
-static void full_queue(void) {
+static void full_queue(void)
+{
     begin();
     launch(FIRST, FOREVER_US, a);
     on_thread(launches_many, context_now());
 }
 
-/* a waits for a value that b writes behind a wait for an event of a's, which is recorded behind that. */
-static void circle(void) {
+/* a waits for a value that b writes behind a wait for an event of a's, which is recorded behind
+ * that. */
+static void circle(void)
+{
     begin();
     struct gate gate = gate_new();
     CUevent event = event_new();
@@ -230,7 +265,8 @@ static void circle(void) {
 }
 
 /* The legacy default stream behind a blocked stream, and another one behind it. */
-static void legacy(void) {
+static void legacy(void)
+{
     CUstream blocking = blocking_stream(), behind = blocking_stream();
     begin();
     gate_wait(gate_new(), blocking);
@@ -244,8 +280,10 @@ static void legacy(void) {
     launch(THIRD, SHORT, a); /* non-blocking: nothing holds it */
 }
 
-/* Nothing has run on either, and there is another context: that both are of one is not in the trace. */
-static void order(void) {
+/* Nothing has run on either, and there is another context: that both are of one is not in the
+ * trace. */
+static void order(void)
+{
     CUcontext other, here = context_now();
     begin();
     MUST(cuCtxCreate(&other, NULL, 0, 0));
@@ -254,7 +292,8 @@ static void order(void) {
     launch(SECOND, SHORT, CU_STREAM_LEGACY);
 }
 
-static void chain(void) {
+static void chain(void)
+{
     CUevent first = event_new(), second = event_new();
     begin();
     launch(FIRST, FOREVER_US, a);
@@ -266,8 +305,10 @@ static void chain(void) {
     launch(THIRD, SHORT, c);
 }
 
-/* Two launches of one graph: with an open gate, and with a closed one, at which its second kernel waits. */
-static void graph(void) {
+/* Two launches of one graph: with an open gate, and with a closed one, at which its second kernel
+ * waits. */
+static void graph(void)
+{
     begin();
     CUgraph captured;
     CUgraphExec exec;
@@ -286,7 +327,8 @@ static void graph(void) {
     launch(THIRD, SHORT, a);
 }
 
-static void capture(void) {
+static void capture(void)
+{
     begin();
     CUevent event = event_new();
     MUST(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -299,7 +341,8 @@ static void capture(void) {
 }
 
 /* A capture that nobody ends, and that is over: its stream is gone. */
-static void gone(void) {
+static void gone(void)
+{
     CUstream stream = free_stream();
     begin();
     MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -308,7 +351,8 @@ static void gone(void) {
 }
 
 /* The work of another context, for which the wait for this one does not wait. */
-static void contexts(void) {
+static void contexts(void)
+{
     CUcontext other, here = context_now();
     begin();
     MUST(cuCtxCreate(&other, NULL, 0, 0));
@@ -318,7 +362,8 @@ static void contexts(void) {
     MUST(cuCtxSynchronize());
 }
 
-static void copy(void) {
+static void copy(void)
+{
     begin();
     CUstream blocking = blocking_stream();
     gate_wait(gate_new(), blocking);
@@ -326,8 +371,10 @@ static void copy(void) {
     on_thread(copies_back, context_now());
 }
 
-/* a waits for an event that a graph is to record behind a kernel on b. What c waits for likewise has nothing behind it. */
-static void node(void) {
+/* a waits for an event that a graph is to record behind a kernel on b. What c waits for likewise
+ * has nothing behind it. */
+static void node(void)
+{
     begin();
     CUevent event = event_new();
     CUgraph captured;
@@ -346,7 +393,8 @@ static void node(void) {
     on_thread(synchronises_event, event);
 }
 
-static void busy(void) {
+static void busy(void)
+{
     begin();
     launch(FIRST, FOREVER_US, a);
     launch(SECOND, FOREVER_US, b);
@@ -355,7 +403,8 @@ static void busy(void) {
 
 /* --- what does not hang --- */
 
-static void done(void) {
+static void done(void)
+{
     CUevent event = event_new();
     begin();
     launch(FIRST, SHORT, a);
@@ -366,7 +415,8 @@ static void done(void) {
 }
 
 /* All has ended, and nobody has waited for it: a wait for a value that was written is over, too. */
-static void opened(void) {
+static void opened(void)
+{
     struct gate gate = gate_new();
     CUevent event = event_new();
     begin();
@@ -379,19 +429,24 @@ static void opened(void) {
     while (cuStreamQuery(b) != CUDA_SUCCESS) usleep(1000);
 }
 
-static void streams(void) {
+static void streams(void)
+{
     begin();
-    for (int i = 0; i < 2000; i++) launch(i % 2 ? FIRST : SECOND, i % 100 == 7 ? FOREVER_US : SHORT, free_stream());
+    for (int i = 0; i < 2000; i++)
+        launch(i % 2 ? FIRST : SECOND, i % 100 == 7 ? FOREVER_US : SHORT, free_stream());
 }
 
 /* A trace of more than 64 MiB. */
-static void many(void) {
+static void many(void)
+{
     for (int i = 0; i < 250000; i++) launch(FIRST, 0, a);
     chain();
 }
 
-/* What hangs is followed by so much that ends that it is in no part of 1 MiB that is still there. */
-static void early(void) {
+/* What hangs is followed by so much that ends that it is in no part of 1 MiB that is still there.
+ */
+static void early(void)
+{
     CUevent event = event_new();
     begin();
     gate_wait(gate_new(), a);
@@ -402,7 +457,8 @@ static void early(void) {
     MUST(cuStreamSynchronize(c));
 }
 
-static void child(void) {
+static void child(void)
+{
     if (fork()) return wait(NULL), exit(0);
     device_use(0);
     a = free_stream(), b = free_stream(), c = free_stream();
@@ -412,12 +468,19 @@ static void child(void) {
 static const struct row {
     const char *name;
     void (*run)(void);
-} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"lock_of_many", lock_of_many}, {"beside", beside}, {"driver_lock", driver_lock}, {"free_lock", free_lock}, {"lock_beside", lock_beside}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
-            {"capture", capture}, {"gone", gone}, {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
+} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks},
+    {"host_lock", host_lock}, {"lock_of_many", lock_of_many}, {"beside", beside},
+    {"driver_lock", driver_lock}, {"free_lock", free_lock}, {"lock_beside", lock_beside},
+    {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order},
+    {"chain", chain}, {"early", early}, {"graph", graph}, {"capture", capture}, {"gone", gone},
+    {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done},
+    {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     const struct row *row = rows;
-    while (argc == 2 && row < rows + sizeof rows / sizeof *rows && strcmp(row->name, argv[1]) != 0) row++;
+    while (argc == 2 && row < rows + sizeof rows / sizeof *rows && strcmp(row->name, argv[1]) != 0)
+        row++;
     if (argc != 2 || row == rows + sizeof rows / sizeof *rows) return 2;
     if (row->run != child) {
         device_use(0);

@@ -1,6 +1,6 @@
 /*
- * Calls that are no row of the call table's, and those that make objects, while the loader's lock is held (held.h); tests/siblings.c makes the
- * others.
+ * Calls that are no row of the call table's, and those that make objects, while the loader's lock
+ * is held (held.h); tests/siblings.c makes the others.
  *
  *   held first|execs|nvtx|runtime|cupti LIBRARY
  */
@@ -52,7 +52,8 @@ static void first(void)
     LAUNCH(kernel, NULL);
     held_at = "what it has looked up";
     CUstream stream;
-    if (((__typeof__(&cuStreamCreate))found)(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) exit(9);
+    if (((__typeof__(&cuStreamCreate))found)(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+        exit(9);
     make_objects();
 }
 
@@ -93,9 +94,17 @@ static void runtime(void)
     make_objects();
 }
 
-static void CUPTIAPI called(void *unused, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data) { (void)unused, (void)domain, (void)id, (void)data; }
-static void CUPTIAPI request(uint8_t **buffer, size_t *size, size_t *records) { *size = 1 << 16, *records = 0, *buffer = malloc(*size); }
-static void CUPTIAPI complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+static void CUPTIAPI called(
+    void *unused, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
+{
+    (void)unused, (void)domain, (void)id, (void)data;
+}
+static void CUPTIAPI request(uint8_t **buffer, size_t *size, size_t *records)
+{
+    *size = 1 << 16, *records = 0, *buffer = malloc(*size);
+}
+static void CUPTIAPI complete(
+    CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
     (void)context, (void)stream, (void)size, (void)valid;
     free(buffer);

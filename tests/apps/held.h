@@ -1,6 +1,7 @@
 /*
- * A thread that runs while another holds the loader's lock: a library's constructor waits for it. Alone, that is a correct program: the thread asks
- * nothing of the loader. Programs that do so are linked to what they call, with all symbols bound at start.
+ * A thread that runs while another holds the loader's lock: a library's constructor waits for it.
+ * Alone, that is a correct program: the thread asks nothing of the loader. Programs that do so are
+ * linked to what they call, with all symbols bound at start.
  */
 #ifndef APPS_HELD_H
 #define APPS_HELD_H
@@ -15,7 +16,8 @@
 
 #include <dlfcn.h>
 
-static const char *volatile held_at = "its first call"; /* what the thread is doing, for who waits in vain */
+static const char *volatile held_at =
+    "its first call"; /* what the thread is doing, for who waits in vain */
 static void (*held_work)(void);
 
 static void *held_thread(void *unused)
@@ -24,7 +26,8 @@ static void *held_thread(void *unused)
     return unused;
 }
 
-/* Called by the constructor of libheld.so (held_library.c), which has the address from the environment. */
+/* Called by the constructor of libheld.so (held_library.c), which has the address from the
+ * environment. */
 static void held_in_constructor(void)
 {
     enum { PATIENCE_S = 20 };
@@ -32,7 +35,9 @@ static void held_in_constructor(void)
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += PATIENCE_S;
-    if (!pthread_create(&thread, NULL, held_thread, NULL) && !pthread_timedjoin_np(thread, NULL, &until)) return;
+    if (!pthread_create(&thread, NULL, held_thread, NULL) &&
+        !pthread_timedjoin_np(thread, NULL, &until))
+        return;
     fprintf(stderr, "stuck in %s\n", held_at);
     syscall(SYS_exit_group, 9);
 }

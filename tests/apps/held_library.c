@@ -1,4 +1,5 @@
-/* libheld.so: its constructor runs what the program has left for it, with the loader's lock held all the time. */
+/* libheld.so: its constructor runs what the program has left for it, with the loader's lock held
+ * all the time. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,15 +1,16 @@
 /*
- * Programs that make it hard: forks, replacements and ends at bad moments. hostile HOW; standard output is the same without the shim.
+ * Programs that make it hard: forks, replacements and ends at bad moments. hostile HOW; standard
+ * output is the same without the shim.
  *
- *     atfork       forks while another thread makes kernels with a lock of the program's held, which the program's own fork handlers take
- *     forks-execs  forks and replaces the children while another thread keeps the loader's lock busy; no CUDA
- *     forks-early  forks while another thread's first look-up of a driver's symbol is under way; the child looks one up too
- *     replaces     calls exec, which fails, while another thread makes CUDA calls
- *     ends N       exit in one thread and _exit in another, N tenths of a millisecond later
- *     number       puts a file of its own in place of each descriptor above 2, and forks; the child writes to its files
- *     moves        changes directory and closes all descriptors
- *     inherits     forks with streams, arrows and work behind it; the child makes one call
- *     constructor LIBRARY   opens a library whose constructor makes many CUDA calls
+ *     atfork       forks while another thread makes kernels with a lock of the program's held,
+ * which the program's own fork handlers take forks-execs  forks and replaces the children while
+ * another thread keeps the loader's lock busy; no CUDA forks-early  forks while another thread's
+ * first look-up of a driver's symbol is under way; the child looks one up too replaces     calls
+ * exec, which fails, while another thread makes CUDA calls ends N       exit in one thread and
+ * _exit in another, N tenths of a millisecond later number       puts a file of its own in place of
+ * each descriptor above 2, and forks; the child writes to its files moves        changes directory
+ * and closes all descriptors inherits     forks with streams, arrows and work behind it; the child
+ * makes one call constructor LIBRARY   opens a library whose constructor makes many CUDA calls
  */
 #include "tests/apps/app.h"
 #include "tests/patience.h"
@@ -33,7 +34,8 @@ static void first_of_all(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "atfork")) pthread_atfork(take, drop, drop);
 }
-__attribute__((section(".preinit_array"), used)) static void (*const at_start)(int, char **) = first_of_all;
+__attribute__((section(".preinit_array"), used)) static void (*const at_start)(
+    int, char **) = first_of_all;
 
 static void too_late(int unused)
 {
@@ -49,7 +51,8 @@ static int reap(pid_t child, const char *what)
 {
     int status = 0;
     for (unsigned ms = patience(DEADLINE_S) * 1000; ms; ms--, app_sleep_ms(1))
-        if (waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        if (waitpid(child, &status, WNOHANG) == child)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     printf("%s: the child hangs\n", what);
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
@@ -100,7 +103,10 @@ static void atfork(void)
 
 /* --- forks-execs --- */
 
-static int look(struct dl_phdr_info *info, size_t size, void *data) { return (void)info, (void)size, (void)data, 0; }
+static int look(struct dl_phdr_info *info, size_t size, void *data)
+{
+    return (void)info, (void)size, (void)data, 0;
+}
 
 static void *keeps_the_loader_busy(void *unused)
 {

@@ -1,4 +1,5 @@
-/* A library whose constructor makes more CUDA calls than a small ring holds, with the loader's lock held all the time. */
+/* A library whose constructor makes more CUDA calls than a small ring holds, with the loader's lock
+ * held all the time. */
 #include "tests/apps/app.h"
 
 __attribute__((constructor)) static void many_calls(void)

@@ -1,4 +1,5 @@
-/* in_list [POLICY]: the first CUDA calls are made in a callback of dl_iterate_phdr, whose lock dlopen takes too. The policy is given just before. */
+/* in_list [POLICY]: the first CUDA calls are made in a callback of dl_iterate_phdr, whose lock
+ * dlopen takes too. The policy is given just before. */
 #include "app.h"
 
 #include <link.h>

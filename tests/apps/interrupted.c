@@ -1,7 +1,8 @@
 /*
- * interrupted N: a signal arrives in the middle of the process's first call that is recorded, and its handler calls CUDA too. It comes where the shim asks the
- * kernel for memory or for its signals back, or the C library for a key, some of it with its locks held; the Nth time that it does, from 0. libother_preload.so,
- * behind the shim, sees its system calls.
+ * interrupted N: a signal arrives in the middle of the process's first call that is recorded, and
+ * its handler calls CUDA too. It comes where the shim asks the kernel for memory or for its signals
+ * back, or the C library for a key, some of it with its locks held; the Nth time that it does, from
+ * 0. libother_preload.so, behind the shim, sees its system calls.
  */
 #include "tests/apps/app.h"
 #include "tests/apps/step.h"
@@ -23,7 +24,9 @@ static void handler(int unused)
 
 static void interrupt(const void *caller)
 {
-    if (armed && step_is_in((uintptr_t)caller, &shim) && pthread_equal(pthread_self(), first) && !left--) raise(SIGUSR1);
+    if (armed && step_is_in((uintptr_t)caller, &shim) && pthread_equal(pthread_self(), first) &&
+        !left--)
+        raise(SIGUSR1);
 }
 
 int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
@@ -50,7 +53,8 @@ int main(int argc, char **argv)
     if (!other_made) return 3;
     *other_made = made;
     OK(cuInit, 0);
-    if (!dlsym(app_driver, "cuCtxSetCurrent")) return 2; /* by which the shim meets the driver: a handler finds it still cold */
+    if (!dlsym(app_driver, "cuCtxSetCurrent"))
+        return 2; /* by which the shim meets the driver: a handler finds it still cold */
     armed = 1;
     OK(cuDevicePrimaryCtxRetain, &app_context, 0);
     armed = 0;

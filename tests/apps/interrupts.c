@@ -1,4 +1,5 @@
-/* Preloaded: sends the process a signal as soon as its N-th new file is there (INTERRUPTS=N:SIGNAL), before anybody has noted the file's name. */
+/* Preloaded: sends the process a signal as soon as its N-th new file is there
+ * (INTERRUPTS=N:SIGNAL), before anybody has noted the file's name. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,5 +32,6 @@ int openat(int folder, const char *path, int flags, ...)
     va_start(rest, flags);
     const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
     va_end(rest);
-    return (int)made(((__typeof__(&openat))dlsym(RTLD_NEXT, "openat"))(folder, path, flags, mode), flags);
+    return (int)made(
+        ((__typeof__(&openat))dlsym(RTLD_NEXT, "openat"))(folder, path, flags, mode), flags);
 }

@@ -3,7 +3,8 @@
  *
  *   missing ROUNDS   one stream writes, another reads what it wrote, and does not wait for it
  *   waiting ROUNDS   likewise, with an event between them
- *   many             every kind of operation on streams of several threads, on default streams, and in a capture
+ *   many             every kind of operation on streams of several threads, on default streams, and
+ * in a capture
  */
 #include "tests/apps/app.h"
 
@@ -58,7 +59,8 @@ static void *worker(void *slot)
     CUevent event;
     OK(cuCtxSetCurrent, app_context);
     OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-    for (int turn = 0; turn < STREAMS; turn++) { /* who is the n-th on a default stream is settled here */
+    for (int turn = 0; turn < STREAMS;
+        turn++) { /* who is the n-th on a default stream is settled here */
         pthread_barrier_wait(&meet);
         if (turn == (int)(size_t)slot) OK(cuMemsetD8_v2_ptds, AT(30), 1, 1);
     }
@@ -70,7 +72,8 @@ static void *worker(void *slot)
         CU(cuStreamQuery, NULL); /* no operation, and neither is what follows */
         OK(cuStreamSynchronize, streams[(size_t)slot]);
     }
-    OK(cuStreamSynchronize_ptsz, NULL); /* what comes later than the end of the thread has no stream any more */
+    OK(cuStreamSynchronize_ptsz,
+        NULL); /* what comes later than the end of the thread has no stream any more */
     return NULL;
 }
 

@@ -1,6 +1,7 @@
 /*
- * errno and dlerror stay as the program left them, whatever it calls: at the very first call, at later ones, at failing ones. Linked to the driver,
- * so that the program itself gives the loader nothing to do in between.
+ * errno and dlerror stay as the program left them, whatever it calls: at the very first call, at
+ * later ones, at failing ones. Linked to the driver, so that the program itself gives the loader
+ * nothing to do in between.
  */
 #include "tests/apps/app.h"
 
@@ -20,7 +21,8 @@ static void after(const char *call)
     else lost_errno++, printf("%s changed errno to %d\n", call, errno);
     error = dlerror();
     if (error && strstr(error, "/nowhere/libnothing.so")) kept_error++;
-    else lost_error++, printf("%s took the loader's error away: %s\n", call, error ? error : "none");
+    else
+        lost_error++, printf("%s took the loader's error away: %s\n", call, error ? error : "none");
 }
 
 #define KEEPS(symbol, ...) (before(), (void)!CU(symbol, ##__VA_ARGS__), after(#symbol))
@@ -77,6 +79,7 @@ int main(void)
     THREAD(&thread, thread_first, NULL);
     pthread_join(thread, NULL);
     KEEPS(cuDevicePrimaryCtxReset_v2, 0);
-    printf("errno kept %d lost %d, dlerror kept %d lost %d\n", kept_errno, lost_errno, kept_error, lost_error);
+    printf("errno kept %d lost %d, dlerror kept %d lost %d\n", kept_errno, lost_errno, kept_error,
+        lost_error);
     return lost_errno || lost_error;
 }

@@ -1,8 +1,10 @@
 /*
- * lanes THREADS STREAMS USED: so many threads, named "worker N", each with so many streams, and work on the first USED of them.
+ * lanes THREADS STREAMS USED: so many threads, named "worker N", each with so many streams, and
+ * work on the first USED of them.
  *
- * The streams are non-blocking, every other one with a priority. All live until the last thread is through with its work. With LIBMAKER behind it, the path
- * of that library, work comes on a stream that it made as well.
+ * The streams are non-blocking, every other one with a priority. All live until the last thread is
+ * through with its work. With LIBMAKER behind it, the path of that library, work comes on a stream
+ * that it made as well.
  */
 #include "tests/apps/app.h"
 
@@ -19,7 +21,8 @@ static void *works(void *number)
     snprintf(name, sizeof name, "worker %ld", (long)number);
     pthread_setname_np(pthread_self(), name);
     OK(cuCtxSetCurrent, app_context);
-    for (long i = 0; i < streams; i++) OK(cuStreamCreateWithPriority, &mine[i], CU_STREAM_NON_BLOCKING, i % 2 ? -2 : 0);
+    for (long i = 0; i < streams; i++)
+        OK(cuStreamCreateWithPriority, &mine[i], CU_STREAM_NON_BLOCKING, i % 2 ? -2 : 0);
     for (int round = 0; round < ROUNDS; round++)
         for (long i = 0; i < used; i++) LAUNCH(sleeps, mine[i]);
     for (long i = 0; i < used; i++) OK(cuStreamSynchronize, mine[i]);
@@ -31,7 +34,8 @@ static void *works(void *number)
 static void on_stream_of(const char *library)
 {
     void *maker = dlopen(library, RTLD_NOW), *stream = NULL;
-    int (*const make_streams)(int count, void **out) = maker ? (int (*)(int, void **))dlsym(maker, "make_streams") : NULL;
+    int (*const make_streams)(int count, void **out) =
+        maker ? (int (*)(int, void **))dlsym(maker, "make_streams") : NULL;
     if (!make_streams || make_streams(1, &stream)) exit(7);
     LAUNCH(sleeps, stream);
     OK(cuStreamSynchronize, stream);

@@ -1,5 +1,6 @@
-/* leaks STREAMS EVENTS LIBRARY_STREAMS LIBRARY_EVENTS: leaves that many behind, made here and in libmaker.so. With five arguments (any fifth) the
- * primary context is released at the end, which ends them all. */
+/* leaks STREAMS EVENTS LIBRARY_STREAMS LIBRARY_EVENTS: leaves that many behind, made here and in
+ * libmaker.so. With five arguments (any fifth) the primary context is released at the end, which
+ * ends them all. */
 #include "tests/apps/app.h"
 
 int make_streams(int count, void **out);

@@ -1,7 +1,8 @@
 /*
- * locked         all memory is locked, that to come too: each page of it is there from the beginning
- * locked late    all that is there after the first launch is locked
- * locked rested  the same after 16 threads have launched and ended, and the library has given up what it can of their rings
+ * locked         all memory is locked, that to come too: each page of it is there from the
+ * beginning locked late    all that is there after the first launch is locked locked rested  the
+ * same after 16 threads have launched and ended, and the library has given up what it can of their
+ * rings
  *
  * Notes how many kB are there in the end.
  */
@@ -40,7 +41,8 @@ static long rings_kb(void)
     return sum;
 }
 
-/* Their states are free again once the library has read what they did, and their rings rest a second later. */
+/* Their states are free again once the library has read what they did, and their rings rest a
+ * second later. */
 static void threads_come_and_go(void)
 {
     pthread_t threads[16];
@@ -49,7 +51,8 @@ static void threads_come_and_go(void)
     while (rings_kb() > RESTING_KB) app_sleep_ms(10);
 }
 
-/* Few may lock that much: for others, what it comes to is that each page that could be written is there. */
+/* Few may lock that much: for others, what it comes to is that each page that could be written is
+ * there. */
 static void lock_all(void)
 {
     char line[512], mode[8];
@@ -57,13 +60,15 @@ static void lock_all(void)
     if (!mlockall(MCL_CURRENT)) return;
     FILE *maps = fopen("/proc/self/maps", "r");
     while (maps && fgets(line, sizeof line, maps))
-        if (sscanf(line, "%zx-%zx %7s", &from, &to, mode) == 3 && !strncmp(mode, "rw", 2)) madvise((void *)from, to - from, 23 /* MADV_POPULATE_WRITE */);
+        if (sscanf(line, "%zx-%zx %7s", &from, &to, mode) == 3 && !strncmp(mode, "rw", 2))
+            madvise((void *)from, to - from, 23 /* MADV_POPULATE_WRITE */);
     if (maps) fclose(maps);
 }
 
 int main(int argc, char **argv)
 {
-    const int rested = argc > 1 && !strcmp(argv[1], "rested"), late = rested || (argc > 1 && !strcmp(argv[1], "late"));
+    const int rested = argc > 1 && !strcmp(argv[1], "rested"),
+              late = rested || (argc > 1 && !strcmp(argv[1], "late"));
     char line[256];
     if (!late) mlockall(MCL_CURRENT | MCL_FUTURE);
     app_start(0);

@@ -1,5 +1,6 @@
-/* main leaves by pthread_exit, as it may; the process ends with its last thread. HOW: cuda, nobody has a thread left; thread, one works on; sleep, one sleeps
- * on, and a signal ends it. What stdio holds is printed by whoever ends the process. */
+/* main leaves by pthread_exit, as it may; the process ends with its last thread. HOW: cuda, nobody
+ * has a thread left; thread, one works on; sleep, one sleeps on, and a signal ends it. What stdio
+ * holds is printed by whoever ends the process. */
 #include "tests/apps/app.h"
 
 static CUstream stream;

@@ -25,7 +25,8 @@ static void live(long n)
     CUstream *streams = calloc((size_t)n, sizeof *streams);
     for (long i = 0; i < n; i++) OK(cuStreamCreate, &streams[i], CU_STREAM_NON_BLOCKING);
     for (long i = n; i-- > 0;) LAUNCH(empty, streams[i]);
-    for (long i = n; i-- > 0;) OK(cuStreamDestroy_v2, streams[i]); /* newest first: quick on the simulated GPU */
+    for (long i = n; i-- > 0;)
+        OK(cuStreamDestroy_v2, streams[i]); /* newest first: quick on the simulated GPU */
     free(streams);
 }
 

@@ -1,17 +1,19 @@
 /*
- * Work whose times are known, for the event backend. Kernels stand behind a gate where their times matter: once it opens they follow each other without a
- * gap, however slow this process is.
+ * Work whose times are known, for the event backend. Kernels stand behind a gate where their times
+ * matter: once it opens they follow each other without a gap, however slow this process is.
  *
- * marks chain             8 kernels of 300 us on one stream, then one that waits for them on another, then the legacy stream's, then a blocking stream's
- * marks kinds             one call of each kind, by plain and per-thread symbols, with a structure for an argument, and one that fails
- * marks captures          captures in every mode, also with work of other threads at the time; says what the graphs hold
- * marks contexts          two contexts side by side, one destroyed with its work done, one with work outstanding, a reset, and all again
- * marks churn N M         N threads, M times each: a context, work in it, and its end. Each is to be cancelled, and the first launch is no place for it
- * marks streams N         N streams, each destroyed with work pending
- * marks threads N M       N threads with M launches each on a stream of their own, a shared one and their default stream
- * marks flood N           N kernels behind a gate on one stream, then a few one by one
- * marks leave MS          ends while a kernel of MS milliseconds runs
- * marks quiet             enqueues nothing
+ * marks chain             8 kernels of 300 us on one stream, then one that waits for them on
+ * another, then the legacy stream's, then a blocking stream's marks kinds             one call of
+ * each kind, by plain and per-thread symbols, with a structure for an argument, and one that fails
+ * marks captures          captures in every mode, also with work of other threads at the time; says
+ * what the graphs hold marks contexts          two contexts side by side, one destroyed with its
+ * work done, one with work outstanding, a reset, and all again marks churn N M         N threads, M
+ * times each: a context, work in it, and its end. Each is to be cancelled, and the first launch is
+ * no place for it marks streams N         N streams, each destroyed with work pending marks threads
+ * N M       N threads with M launches each on a stream of their own, a shared one and their default
+ * stream marks flood N           N kernels behind a gate on one stream, then a few one by one marks
+ * leave MS          ends while a kernel of MS milliseconds runs marks quiet             enqueues
+ * nothing
  */
 #include "tests/apps/app.h"
 
@@ -35,7 +37,8 @@ static CUstream new_stream(unsigned flags)
 
 static void chain(void)
 {
-    CUstream a = new_stream(CU_STREAM_NON_BLOCKING), b = new_stream(CU_STREAM_NON_BLOCKING), c = new_stream(CU_STREAM_DEFAULT), d = new_stream(CU_STREAM_DEFAULT);
+    CUstream a = new_stream(CU_STREAM_NON_BLOCKING), b = new_stream(CU_STREAM_NON_BLOCKING),
+             c = new_stream(CU_STREAM_DEFAULT), d = new_stream(CU_STREAM_DEFAULT);
     CUfunction kernel = sleep_us(300);
     CUevent event;
     OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
@@ -61,7 +64,13 @@ static void kinds(void)
 {
     CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr memory;
-    CUlaunchConfig config = {.gridDimX = 3, .gridDimY = 2, .gridDimZ = 1, .blockDimX = 64, .blockDimY = 1, .blockDimZ = 1, .hStream = s};
+    CUlaunchConfig config = {.gridDimX = 3,
+        .gridDimY = 2,
+        .gridDimZ = 1,
+        .blockDimX = 64,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = s};
     CUgraph graph;
     CUgraphExec exec;
     char host[4096] = "x";
@@ -121,7 +130,8 @@ static void say_graph(CUgraph graph)
 
 static void captures(void)
 {
-    CUstream a = new_stream(CU_STREAM_DEFAULT), b = new_stream(CU_STREAM_NON_BLOCKING), other = new_stream(CU_STREAM_NON_BLOCKING);
+    CUstream a = new_stream(CU_STREAM_DEFAULT), b = new_stream(CU_STREAM_NON_BLOCKING),
+             other = new_stream(CU_STREAM_NON_BLOCKING);
     CUevent fork_event, join_event;
     CUdeviceptr memory;
     CUgraph graph;
@@ -157,8 +167,9 @@ static void captures(void)
     pthread_join(thread, NULL);
     OK(cuStreamBeginCapture_v2, a, CU_STREAM_CAPTURE_MODE_RELAXED);
     LAUNCH(empty, a);
-    LAUNCH(empty, b);                                                           /* does not capture */
-    SAY(cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);          /* would have to wait for a */
+    LAUNCH(empty, b); /* does not capture */
+    SAY(cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, NULL, NULL,
+        NULL); /* would have to wait for a */
     SAY(cuStreamEndCapture, a, &graph);
     OK(cuCtxSynchronize);
 }
@@ -292,7 +303,8 @@ static void flood(int n)
 
 int main(int argc, char **argv)
 {
-    setenv("CUSTREAM_FAKE_DEPTH", "0", 0); /* a flood has more behind its gate than a queue takes; before the driver is opened */
+    setenv("CUSTREAM_FAKE_DEPTH", "0",
+        0); /* a flood has more behind its gate than a queue takes; before the driver is opened */
     const char *what = argc > 1 ? argv[1] : "";
     int n = argc > 2 ? atoi(argv[2]) : 0, m = argc > 3 ? atoi(argv[3]) : 0;
     app_start(0);
@@ -308,6 +320,7 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "flood")) flood(n);
     else if (!strcmp(what, "leave")) LAUNCH(sleep_us(n * 1000), new_stream(CU_STREAM_NON_BLOCKING));
     else if (strcmp(what, "quiet")) return 2;
-    if (strcmp(what, "captures")) app_report(); /* there, a thread works for as long as the captures take */
+    if (strcmp(what, "captures"))
+        app_report(); /* there, a thread works for as long as the captures take */
     return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * nvtx HOW: ranges, marks and names through NVTX's header-only library, around driver calls. Built a second time as a module that is loaded with dlopen and
- * has a copy of NVTX of its own (nvtx_module below).
+ * nvtx HOW: ranges, marks and names through NVTX's header-only library, around driver calls. Built
+ * a second time as a module that is loaded with dlopen and has a copy of NVTX of its own
+ * (nvtx_module below).
  */
 #include "tests/apps/app.h"
 #include "tests/apps/step.h"
@@ -30,7 +31,10 @@ static void open_up(void)
     OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 }
 
-static nvtxEventAttributes_t attributes(void) { return (nvtxEventAttributes_t){.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE}; }
+static nvtxEventAttributes_t attributes(void)
+{
+    return (nvtxEventAttributes_t){.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE};
+}
 
 static nvtxEventAttributes_t with_text(const char *text)
 {
@@ -63,9 +67,12 @@ static void nested(void)
 
 static void described(void)
 {
-    nvtxDomainHandle_t domain = nvtxDomainCreateA("my \"domain\""), wide = nvtxDomainCreateW(L"my \"domain\"");
+    nvtxDomainHandle_t domain = nvtxDomainCreateA("my \"domain\""),
+                       wide = nvtxDomainCreateW(L"my \"domain\"");
     NOTE("same_domain", "%d", domain == wide);
-    nvtxStringHandle_t registered = nvtxDomainRegisterStringA(domain, "registered"), unicode = nvtxDomainRegisterStringW(domain, L"registriert \u00e9\u4e2d\U0001f600");
+    nvtxStringHandle_t registered = nvtxDomainRegisterStringA(domain, "registered"),
+                       unicode =
+                           nvtxDomainRegisterStringW(domain, L"registriert \u00e9\u4e2d\U0001f600");
     nvtxNameCategoryA(3, "input");
     nvtxDomainNameCategoryW(domain, 4, L"\u00e4usserlich");
 
@@ -114,7 +121,8 @@ static void payloads(void)
         nvtxMarkEx(&a);
     }
     a.payloadType = NVTX_PAYLOAD_TYPE_DOUBLE;
-    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++) a.payload.dValue = doubles[i], nvtxMarkEx(&a);
+    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++)
+        a.payload.dValue = doubles[i], nvtxMarkEx(&a);
     a.payload.dValue = NAN, nvtxMarkEx(&a);
     a.payload.dValue = -INFINITY, nvtxMarkEx(&a);
     a.payloadType = 99; /* an extension's: its value is an address */
@@ -191,7 +199,8 @@ static void process_ranges(void)
     nvtxRangeEnd(0);
     nvtxRangeEnd(0x123456789abcdef);
     nvtxRangeEnd((nvtxRangeId_t)-1);
-    NOTE("ids_differ", "%d", first && second && third && first != second && second != third && first != third);
+    NOTE("ids_differ", "%d",
+        first && second && third && first != second && second != third && first != third);
     nvtxRangeStartA("never ended");
 }
 
@@ -212,7 +221,9 @@ static void names(void)
     LAUNCH(empty, NULL);
     OK(cuEventRecord, event, stream);
     app_flush(); /* the writer has announced the lane */
-    nvtxResourceAttributes_t r = {.version = NVTX_VERSION, .size = NVTX_RESOURCE_ATTRIB_STRUCT_SIZE, .identifierType = NVTX_RESOURCE_TYPE_CUDA_STREAM};
+    nvtxResourceAttributes_t r = {.version = NVTX_VERSION,
+        .size = NVTX_RESOURCE_ATTRIB_STRUCT_SIZE,
+        .identifierType = NVTX_RESOURCE_TYPE_CUDA_STREAM};
     r.identifier.pValue = late;
     r.messageType = NVTX_MESSAGE_TYPE_UNICODE;
     r.message.unicode = L"l\u00e4te";
@@ -296,7 +307,8 @@ static void looks(void)
 
 static void callbacks(void)
 {
-    for (int i = 0; i < 5; i++) OK(cuLaunchHostFunc, stream, host_function, NULL); /* the last leaves one open */
+    for (int i = 0; i < 5; i++)
+        OK(cuLaunchHostFunc, stream, host_function, NULL); /* the last leaves one open */
     OK(cuStreamSynchronize, stream);
 }
 
@@ -358,7 +370,8 @@ static void spans(long n)
     }
 }
 
-/* Ranges of two domains in every order, marks and calls, from several threads: what the trace makes of them must nest, whatever is lost. */
+/* Ranges of two domains in every order, marks and calls, from several threads: what the trace makes
+ * of them must nest, whatever is lost. */
 static void *storms(void *steps)
 {
     static unsigned seed;
@@ -369,10 +382,18 @@ static void *storms(void *steps)
     for (long i = 0; i < (long)(size_t)steps; i++) {
         dice = dice * 1664525 + 1013904223;
         switch (dice >> 28) {
-        case 0 ... 2: if (open[0] < 8) open[0]++, nvtxRangePushA("of no domain"); break;
-        case 3 ... 4: if (open[1] < 8) open[1]++, nvtxDomainRangePushEx(domain, &a); break;
-        case 5 ... 8: if (open[0]) open[0]--, nvtxRangePop(); break;
-        case 9 ... 11: if (open[1]) open[1]--, nvtxDomainRangePop(domain); break;
+        case 0 ... 2:
+            if (open[0] < 8) open[0]++, nvtxRangePushA("of no domain");
+            break;
+        case 3 ... 4:
+            if (open[1] < 8) open[1]++, nvtxDomainRangePushEx(domain, &a);
+            break;
+        case 5 ... 8:
+            if (open[0]) open[0]--, nvtxRangePop();
+            break;
+        case 9 ... 11:
+            if (open[1]) open[1]--, nvtxDomainRangePop(domain);
+            break;
         case 12: nvtxMarkA("storm mark"); break;
         case 13: nvtxRangeEnd(nvtxRangeStartA("storm span")); break;
         default: LAUNCH(empty, stream);
@@ -415,8 +436,8 @@ static void deep_before(int n)
     for (int i = 200; i < n; i++) nvtxRangePop();
 }
 
-/* A thread's first call tells of the ranges that it has open. A handler has ranges of its own meanwhile, at each instruction of the library; `swaps`: it ends the
- * innermost one for that. */
+/* A thread's first call tells of the ranges that it has open. A handler has ranges of its own
+ * meanwhile, at each instruction of the library; `swaps`: it ends the innermost one for that. */
 static struct step_code stepped = {.library = "libcustream_shim"};
 static int swaps;
 static long handled;
@@ -445,8 +466,9 @@ static void *interrupted(void *unused)
     return unused;
 }
 
-/* On a stack of its own, at one place of the library alone, another one in each thread: while a thread's first range is pushed the handler pushes one too, or while
- * its first call is made it ends the range that is open. */
+/* On a stack of its own, at one place of the library alone, another one in each thread: while a
+ * thread's first range is pushed the handler pushes one too, or while its first call is made it
+ * ends the range that is open. */
 static long once_at, once_seen;
 static int once_pushes, once_level;
 static void handler_once(int signal, siginfo_t *info, void *context)
@@ -460,7 +482,8 @@ static void handler_once(int signal, siginfo_t *info, void *context)
 static void *interrupted_once(void *wrong)
 {
     static char room[1 << 16];
-    const stack_t alternate = {.ss_sp = room, .ss_size = sizeof room}, none = {.ss_flags = SS_DISABLE};
+    const stack_t alternate = {.ss_sp = room, .ss_size = sizeof room},
+                  none = {.ss_flags = SS_DISABLE};
     sigaltstack(&alternate, NULL);
     if (!once_pushes) nvtxRangePushA("around");
     steps(1);
@@ -479,7 +502,8 @@ static void *interrupted_once(void *wrong)
 
 static void handlers_once(const char *how)
 {
-    const struct sigaction action = {.sa_sigaction = handler_once, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    const struct sigaction action = {
+        .sa_sigaction = handler_once, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     long wrong = 0, threads = 0;
     once_pushes = !strcmp(how, "pushes");
     step_find(&stepped);
@@ -540,11 +564,13 @@ static void module(const char *path)
     }
 }
 
-/* A library that tells NVTX of its ranges instead of keeping them itself, if its domain has a tool (XLA: tsl/profiler/lib/scoped_annotation.h). */
+/* A library that tells NVTX of its ranges instead of keeping them itself, if its domain has a tool
+ * (XLA: tsl/profiler/lib/scoped_annotation.h). */
 static void one_stack(void)
 {
     int kept = 0;
-    nvtxDomainHandle_t own = nvtxDomainCreateA("TSL"), wide = nvtxDomainCreateW(L"TSL"), another = nvtxDomainCreateA("TSL of others");
+    nvtxDomainHandle_t own = nvtxDomainCreateA("TSL"), wide = nvtxDomainCreateW(L"TSL"),
+                       another = nvtxDomainCreateA("TSL of others");
     nvtxEventAttributes_t a = with_text("of the library");
     for (int i = 0; i < 3; i++) {
         if (own) nvtxDomainRangePushEx(own, &a);
@@ -563,9 +589,14 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IONBF, 0);
     NOTE("variable", "%s", set ? set : "(none)");
     if (!strcmp(how, "before")) return before_cuda(), app_report(), 0;
-    if (!strcmp(how, "never")) return nvtxRangePushA("never seen"), nvtxMarkA("nor this"), nvtxRangeStartA("nor that"), nvtxRangePop(), 0;
+    if (!strcmp(how, "never"))
+        return nvtxRangePushA("never seen"), nvtxMarkA("nor this"), nvtxRangeStartA("nor that"),
+               nvtxRangePop(), 0;
     if (!strcmp(how, "looks")) return looks(), 0;
-    if (!strcmp(how, "environment")) return system("env | grep -c NVTX; cat /proc/$PPID/environ | tr '\\0' '\\n' | grep -c NVTX"), 0;
+    if (!strcmp(how, "environment"))
+        return system(
+                   "env | grep -c NVTX; cat /proc/$PPID/environ | tr '\\0' '\\n' | grep -c NVTX"),
+               0;
     open_up();
     if (!strcmp(how, "nested")) nested();
     else if (!strcmp(how, "described")) described();

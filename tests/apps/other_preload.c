@@ -1,8 +1,11 @@
 /*
- * A library that somebody else preloads, behind the shim. It says when it sees execve and _exit, which variables threads of the shim ask for ("note
- * asked_environment NAME..."), and counts memory that is populated ahead ("note populated KIB"; by threads that are not the shim's own, and the most of these at
- * once: "note awaited KIB", "note awaited_at_once KIB"). With OTHER_SLOW_MAPS each mapping without reserve takes 20 ms, so that the shim's start can be met
- * half-way. With OTHER_HOLDS_EXIT _exit makes a file of that name and waits until it is gone, so that the shim can be met at its end.
+ * A library that somebody else preloads, behind the shim. It says when it sees execve and _exit,
+ * which variables threads of the shim ask for ("note asked_environment NAME..."), and counts memory
+ * that is populated ahead ("note populated KIB"; by threads that are not the shim's own, and the
+ * most of these at once: "note awaited KIB", "note awaited_at_once KIB"). With OTHER_SLOW_MAPS each
+ * mapping without reserve takes 20 ms, so that the shim's start can be met half-way. With
+ * OTHER_HOLDS_EXIT _exit makes a file of that name and waits until it is gone, so that the shim can
+ * be met at its end.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -58,7 +61,9 @@ static void count(size_t bytes)
     if (!strncmp(thread, "custream", 8)) return;
     long most = __atomic_load_n(&at_once, __ATOMIC_RELAXED);
     __atomic_fetch_add(&awaited, (long)bytes, __ATOMIC_RELAXED);
-    while ((long)bytes > most && !__atomic_compare_exchange_n(&at_once, &most, (long)bytes, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+    while ((long)bytes > most && !__atomic_compare_exchange_n(&at_once, &most, (long)bytes, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
 }
 
 /* The shim's own madvise and mmap come here. */
@@ -71,7 +76,8 @@ long syscall(long number, ...)
     for (int i = 0; i < 6; i++) given[i] = va_arg(rest, long);
     va_end(rest);
     if (number == SYS_madvise && given[2] == POPULATE_WRITE) count((size_t)given[1]);
-    if (number == SYS_mmap && given[3] & MAP_NORESERVE && slow_maps) nanosleep(&(struct timespec){0, 20000000}, NULL);
+    if (number == SYS_mmap && given[3] & MAP_NORESERVE && slow_maps)
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
     if (!real) real = (__typeof__(real))dlsym(RTLD_NEXT, "syscall");
     const long answer = real(number, given[0], given[1], given[2], given[3], given[4], given[5]);
     if (other_made) other_made(number, __builtin_return_address(0));
@@ -85,7 +91,9 @@ static void note_asked(const char *name)
 {
     char thread[16] = "";
     prctl(PR_GET_NAME, thread);
-    if (strncmp(thread, "custream", 8) || !strncmp(name, "CUSTREAM_FAKE", 13) || strlen(asked) + strlen(name) + 2 > sizeof asked) return;
+    if (strncmp(thread, "custream", 8) || !strncmp(name, "CUSTREAM_FAKE", 13) ||
+        strlen(asked) + strlen(name) + 2 > sizeof asked)
+        return;
     strcat(strcat(asked, " "), name);
 }
 
@@ -98,10 +106,15 @@ char *getenv(const char *name)
     return NULL;
 }
 
-__attribute__((constructor)) static void at_start(void) { slow_maps = getenv("OTHER_SLOW_MAPS") != NULL; }
+__attribute__((constructor)) static void at_start(void)
+{
+    slow_maps = getenv("OTHER_SLOW_MAPS") != NULL;
+}
 
 __attribute__((destructor)) static void at_end(void)
 {
     fprintf(stderr, "note asked_environment%s\n", *asked ? asked : " nothing");
-    if (populated) fprintf(stderr, "note populated %ld\nnote awaited %ld\nnote awaited_at_once %ld\n", populated >> 10, awaited >> 10, at_once >> 10);
+    if (populated)
+        fprintf(stderr, "note populated %ld\nnote awaited %ld\nnote awaited_at_once %ld\n",
+            populated >> 10, awaited >> 10, at_once >> 10);
 }

@@ -1,9 +1,11 @@
 /*
- * parts HOW COUNT: work enough for a trace of several parts, with all that lasts longer than one: streams, one of them used once, ranges, an
- * event recorded once and waited for again and again. Waits that should have an arrow are counted in the line "arrows COUNT". HOW is what happens on
- * the way: "all" nothing; "kill" the process kills itself at the end, "fork" a child records too, "chdir" the folder is another from the middle on,
- * "replace" somebody moves the trace away in the middle and puts a file of his own there, "replace-both" and another at the name beside it, "files" no file can
- * be opened from the middle on, "full" no file can be written to.
+ * parts HOW COUNT: work enough for a trace of several parts, with all that lasts longer than one:
+ * streams, one of them used once, ranges, an event recorded once and waited for again and again.
+ * Waits that should have an arrow are counted in the line "arrows COUNT". HOW is what happens on
+ * the way: "all" nothing; "kill" the process kills itself at the end, "fork" a child records too,
+ * "chdir" the folder is another from the middle on, "replace" somebody moves the trace away in the
+ * middle and puts a file of his own there, "replace-both" and another at the name beside it,
+ * "files" no file can be opened from the middle on, "full" no file can be written to.
  */
 #include "tests/apps/app.h"
 
@@ -114,7 +116,8 @@ int main(int argc, char **argv)
     long count = atol(argv[2]);
     pthread_t thread;
     app_start(0);
-    kernel = app_kernel("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_");
+    kernel = app_kernel("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_"
+                        "11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_");
     OK(cuStreamCreate, &a, CU_STREAM_NON_BLOCKING);
     OK(cuStreamCreate, &b, CU_STREAM_NON_BLOCKING);
     OK(cuStreamCreate, &idle, CU_STREAM_DEFAULT);

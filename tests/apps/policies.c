@@ -1,7 +1,8 @@
 /*
- * policies LIBMAKER: makes streams in every way that a rule can tell apart, and prints what became of each: "WHAT priority P flags F result R". Then work
- * on the default streams of two threads, and a stream that gets a name. With "names" behind it, four more get one, each on the thread that has made it, and
- * that thread has one too; with "more", calls that no policy can change.
+ * policies LIBMAKER: makes streams in every way that a rule can tell apart, and prints what became
+ * of each: "WHAT priority P flags F result R". Then work on the default streams of two threads, and
+ * a stream that gets a name. With "names" behind it, four more get one, each on the thread that has
+ * made it, and that thread has one too; with "more", calls that no policy can change.
  */
 #include "tests/apps/app.h"
 
@@ -90,22 +91,43 @@ static void attribute(CUstream stream)
 
 static void launch(CUstream stream)
 {
-    CUlaunchAttribute attributes[] = {{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 0}, {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -5}};
+    CUlaunchAttribute attributes[] = {
+        {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 0},
+        {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -5}};
     const CUfunction kernel = app_kernel("empty");
-    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = stream, .attrs = attributes, .numAttrs = 2};
+    CUlaunchConfig config = {.gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = stream,
+        .attrs = attributes,
+        .numAttrs = 2};
     OK(cuLaunchKernelEx, &config, kernel, NULL, NULL);
-    printf("launch asked %d on %s\n", attributes[1].value.priority, config.hStream == stream ? "its stream" : "another");
+    printf("launch asked %d on %s\n", attributes[1].value.priority,
+        config.hStream == stream ? "its stream" : "another");
     config.hStream = NULL;
     OK(cuLaunchKernelEx, &config, kernel, NULL, NULL);
 }
 
-/* One that works on the default stream and has one form only; a launch with more attributes than are looked at, 33. */
+/* One that works on the default stream and has one form only; a launch with more attributes than
+ * are looked at, 33. */
 static void unchanged(CUstream stream)
 {
-    unsigned (*old)(unsigned, unsigned char, unsigned) = (unsigned (*)(unsigned, unsigned char, unsigned))dlsym(app_driver, "cuMemsetD8");
+    unsigned (*old)(unsigned, unsigned char, unsigned) =
+        (unsigned (*)(unsigned, unsigned char, unsigned))dlsym(app_driver, "cuMemsetD8");
     CUlaunchAttribute attributes[33] = {{.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -1}};
     const CUfunction kernel = app_kernel("empty");
-    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = stream, .attrs = attributes, .numAttrs = 33};
+    CUlaunchConfig config = {.gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = stream,
+        .attrs = attributes,
+        .numAttrs = 33};
     for (int i = 0; i < 2; i++) {
         old(0, 0, 0);
         OK(cuLaunchKernelEx, &config, kernel, NULL, NULL);
@@ -117,7 +139,8 @@ int main(int argc, char **argv)
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
     int least = 99, greatest = 99;
     pthread_t thread;
-    if (!library || !(make_streams = (make_streams_fn *)dlsym(library, "make_streams"))) return puts(dlerror()), 2;
+    if (!library || !(make_streams = (make_streams_fn *)dlsym(library, "make_streams")))
+        return puts(dlerror()), 2;
     names = argc > 2 && !strcmp(argv[2], "names");
     more = argc > 2 && !strcmp(argv[2], "more");
     app_start(0);

@@ -1,6 +1,7 @@
 /*
- * A program that profiles itself, in the manner of PyTorch's profiler: it is CUPTI's client, and says what it got. Under the shim it must get the same.
- * Built twice: with dlopen and dlsym, and linked to CUPTI.
+ * A program that profiles itself, in the manner of PyTorch's profiler: it is CUPTI's client, and
+ * says what it got. Under the shim it must get the same. Built twice: with dlopen and dlsym, and
+ * linked to CUPTI.
  *
  * profiled twice       two sessions, work before, between and after them
  * profiled once        one session, then enabling without registering again, as CUPTI allows
@@ -9,16 +10,15 @@
  * profiled clock       with a clock of its own
  * profiled graphs      listens for kernels while graphs are launched
  * profiled graphs_later  the same, and afterwards launches one that was instantiated meanwhile
- * profiled graphs_first  the same, and has asked for kernels before the first CUDA call, and registers its buffers late
- * profiled peers       listens for copies, also those between GPUs (MEMCPY2), and flushes, while graphs with copies are launched
- * profiled everything  the same, and for whole graphs: CUPTI breaks that program, alone (docs/gpu.md)
- * profiled peers_early asks for MEMCPY2 before the first CUDA call, and registers no buffers
- * profiled finalize    ends with cuptiFinalize, and begins again
- * profiled dropped     has no buffers to give
- * profiled calls       asks for single driver calls
- * profiled small       gives buffers of a few records
- * profiled other PATH       uses another copy of CUPTI
- * profiled subscriber PATH  only for callbacks (subscriber_v2: by cuptiSubscribe_v2)
+ * profiled graphs_first  the same, and has asked for kernels before the first CUDA call, and
+ * registers its buffers late profiled peers       listens for copies, also those between GPUs
+ * (MEMCPY2), and flushes, while graphs with copies are launched profiled everything  the same, and
+ * for whole graphs: CUPTI breaks that program, alone (docs/gpu.md) profiled peers_early asks for
+ * MEMCPY2 before the first CUDA call, and registers no buffers profiled finalize    ends with
+ * cuptiFinalize, and begins again profiled dropped     has no buffers to give profiled calls asks
+ * for single driver calls profiled small       gives buffers of a few records profiled other PATH
+ * uses another copy of CUPTI profiled subscriber PATH  only for callbacks (subscriber_v2: by
+ * cuptiSubscribe_v2)
  */
 #include "tests/apps/app.h"
 
@@ -43,10 +43,10 @@ __attribute__((unused)) static void *cupti_find(const char *name)
 #else
 #define CUPTI(name, ...) ((__typeof__(&name))cupti_find(#name))(__VA_ARGS__)
 #endif
-#define SURE(name, ...)                                                                                                                              \
-    do {                                                                                                                                             \
-        CUptiResult result_ = CUPTI(name, ##__VA_ARGS__);                                                                                            \
-        if (result_ != CUPTI_SUCCESS) printf("%s gave %d\n", #name, (int)result_);                                                                   \
+#define SURE(name, ...) \
+    do { \
+        CUptiResult result_ = CUPTI(name, ##__VA_ARGS__); \
+        if (result_ != CUPTI_SUCCESS) printf("%s gave %d\n", #name, (int)result_); \
     } while (0)
 
 /* --- what it got --- */
@@ -54,9 +54,10 @@ __attribute__((unused)) static void *cupti_find(const char *name)
 enum { KINDS = 64, BUFFERS = 4096, CORRELATIONS = 1 << 16, CALLS = 1024 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t buffer_size = 1 << 20;
-static int buffers_refused, given, back, unknown, kind_count[KINDS], call_count[CALLS], nodes, out_of_time, odd_duration;
-static uint8_t *out[BUFFERS];                 /* on loan */
-static unsigned char called[CORRELATIONS];    /* a record of the call came */
+static int buffers_refused, given, back, unknown, kind_count[KINDS], call_count[CALLS], nodes,
+    out_of_time, odd_duration;
+static uint8_t *out[BUFFERS];              /* on loan */
+static unsigned char called[CORRELATIONS]; /* a record of the call came */
 static uint32_t worked[CORRELATIONS], work_count;
 static uint64_t begun, ended; /* the session, by cuptiGetTimestamp */
 
@@ -95,11 +96,19 @@ static void read_record(const CUpti_Activity *record)
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
         work(kernel->start, kernel->end, kernel->correlationId, kernel->graphNodeId);
-        if (!strcmp(kernel->name, "sleep_us_500") && (kernel->end - kernel->start < 490000 || kernel->end - kernel->start > 510000)) odd_duration++;
+        if (!strcmp(kernel->name, "sleep_us_500") &&
+            (kernel->end - kernel->start < 490000 || kernel->end - kernel->start > 510000))
+            odd_duration++;
         break;
-    case CUPTI_ACTIVITY_KIND_MEMCPY: work(copy->start, copy->end, copy->correlationId, copy->graphNodeId); break;
-    case CUPTI_ACTIVITY_KIND_MEMSET: work(set->start, set->end, set->correlationId, set->graphNodeId); break;
-    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: work(graph->start, graph->end, graph->correlationId, 0); break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+        work(copy->start, copy->end, copy->correlationId, copy->graphNodeId);
+        break;
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+        work(set->start, set->end, set->correlationId, set->graphNodeId);
+        break;
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+        work(graph->start, graph->end, graph->correlationId, 0);
+        break;
     case CUPTI_ACTIVITY_KIND_DRIVER:
         if (call->start + 5000 < begun || call->end > ended + 5000) out_of_time++;
         if (call->cbid < CALLS) call_count[call->cbid]++;
@@ -116,7 +125,8 @@ static struct kept {
 } kept[BUFFERS];
 static int kept_count;
 
-static void CUPTIAPI take(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+static void CUPTIAPI take(
+    CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
     int i = 0;
     (void)context, (void)stream, (void)size;
@@ -137,7 +147,9 @@ static void read_kept(void)
     pthread_mutex_lock(&lock);
     for (int i = 0; i < kept_count; i++) {
         CUpti_Activity *record = NULL;
-        while (CUPTI(cuptiActivityGetNextRecord, kept[i].buffer, kept[i].valid, &record) == CUPTI_SUCCESS) read_record(record);
+        while (CUPTI(cuptiActivityGetNextRecord, kept[i].buffer, kept[i].valid, &record) ==
+               CUPTI_SUCCESS)
+            read_record(record);
         free(kept[i].buffer);
     }
     kept_count = 0;
@@ -146,8 +158,9 @@ static void read_kept(void)
 
 /* --- a session --- */
 
-static const CUpti_ActivityKind listened[] = {CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                              CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_OVERHEAD};
+static const CUpti_ActivityKind listened[] = {CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME,
+    CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_OVERHEAD};
 enum { LISTENED = sizeof listened / sizeof *listened };
 
 static void listens(int registers)
@@ -161,18 +174,22 @@ static void listens(int registers)
     for (int i = 0; i < LISTENED; i++) SURE(cuptiActivityEnable, listened[i]);
     SURE(cuptiActivityEnableRuntimeApi, 17, 0);
     SURE(cuptiActivityEnableDriverApi, 686, 0);
-    SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery, 0); /* which the program calls */
+    SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery,
+        0); /* which the program calls */
     SURE(cuptiGetTimestamp, &begun);
 }
 
 static void says(const char *session)
 {
     int matched = 0;
-    for (uint32_t i = 0; i < work_count && i < CORRELATIONS; i++) matched += called[worked[i] % CORRELATIONS];
+    for (uint32_t i = 0; i < work_count && i < CORRELATIONS; i++)
+        matched += called[worked[i] % CORRELATIONS];
     printf("%s:", session);
     for (int kind = 0; kind < KINDS; kind++)
-        if (kind_count[kind] && kind != CUPTI_ACTIVITY_KIND_OVERHEAD) printf(" kind %d %d", kind, kind_count[kind]);
-    printf(", of calls %d, nodes %d, out of time %d, odd %d, out %d, unknown %d\n", matched, nodes, out_of_time, odd_duration, given - back, unknown);
+        if (kind_count[kind] && kind != CUPTI_ACTIVITY_KIND_OVERHEAD)
+            printf(" kind %d %d", kind, kind_count[kind]);
+    printf(", of calls %d, nodes %d, out of time %d, odd %d, out %d, unknown %d\n", matched, nodes,
+        out_of_time, odd_duration, given - back, unknown);
     for (int call = 0; call < CALLS; call++)
         if (call_count[call]) printf("%s: call %d %d\n", session, call, call_count[call]);
     NOTE("buffers", "%d", given);
@@ -272,7 +289,8 @@ static void often(void)
         read_kept();
         app_sleep_ms(5); /* whoever reads with us has time to */
     }
-    printf("often: kind %d %d\n", CUPTI_ACTIVITY_KIND_MEMSET, kind_count[CUPTI_ACTIVITY_KIND_MEMSET]);
+    printf(
+        "often: kind %d %d\n", CUPTI_ACTIVITY_KIND_MEMSET, kind_count[CUPTI_ACTIVITY_KIND_MEMSET]);
 }
 
 static void early(void)
@@ -356,7 +374,8 @@ static void copies_and_graphs(const CUpti_ActivityKind *asked, int count, const 
     SURE(cuptiActivityRegisterCallbacks, ask, take);
     for (int i = 0; i < count; i++) SURE(cuptiActivityEnable, asked[i]);
     SURE(cuptiGetTimestamp, &begun);
-    exec = copying_graph(); /* one from before GRAPH_TRACE was on must not be launched now: docs/gpu.md */
+    exec = copying_graph(); /* one from before GRAPH_TRACE was on must not be launched now:
+                               docs/gpu.md */
     for (int i = 0; i < 3; i++) {
         OK(cuGraphLaunch, exec, stream);
         OK(cuMemcpyPeerAsync, there, second, memory, app_context, 1024, stream);
@@ -420,7 +439,8 @@ static void calls(void)
     OK(cuCtxSetCurrent, NULL); /* the shim is there by now */
     SURE(cuptiActivityRegisterCallbacks, ask, take);
     SURE(cuptiGetTimestamp, &begun);
-    SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery, 1); /* single calls are honoured from before the first context */
+    SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery,
+        1); /* single calls are honoured from before the first context */
     SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, 1);
     begins();
     works(4);
@@ -435,7 +455,8 @@ static void calls(void)
 
 /* A copy that no one else uses. It is looked up as any library is. */
 static int callbacks;
-static void CUPTIAPI called_back(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *call)
+static void CUPTIAPI called_back(
+    void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *call)
 {
     (void)data, (void)domain, (void)id, (void)call;
     callbacks++;
@@ -452,7 +473,8 @@ static void other(const char *path, int subscribes)
     if (subscribes != LISTENS) {
         if (subscribes == SUBSCRIBES) SURE(cuptiSubscribe, &subscriber, called_back, NULL);
         else SURE(cuptiSubscribe_v2, &subscriber, called_back, NULL, NULL);
-        SURE(cuptiEnableCallback, 1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async);
+        SURE(cuptiEnableCallback, 1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API,
+            CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async);
         works_alone();
         printf("called back %d\n", callbacks);
         SURE(cuptiUnsubscribe, subscriber);
@@ -468,7 +490,8 @@ static void other(const char *path, int subscribes)
 
 int main(int argc, char **argv)
 {
-    static const CUpti_ActivityKind every[] = {CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
+    static const CUpti_ActivityKind every[] = {
+        CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "twice")) twice();
     else if (!strcmp(what, "once")) once();

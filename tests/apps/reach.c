@@ -1,10 +1,12 @@
 /*
- * reach: has the library make calls that others do not. The program asks its own process by `custream ctl`'s socket, forks, has its trace's name taken away,
- * and main leaves by pthread_exit. What it prints does not depend on whether anybody answers.
+ * reach: has the library make calls that others do not. The program asks its own process by
+ * `custream ctl`'s socket, forks, has its trace's name taken away, and main leaves by pthread_exit.
+ * What it prints does not depend on whether anybody answers.
  *
- * reach asked    does what the library must ask the driver about: kernels after a module has gone, a context after another has, a stream behind a pointer.
- *                Its threads are real-time threads where that is allowed; and who records by the socket is told of the end by another
- * reach both     works on default streams by calls of both kinds, and does not mind what a policy answers
+ * reach asked    does what the library must ask the driver about: kernels after a module has gone,
+ * a context after another has, a stream behind a pointer. Its threads are real-time threads where
+ * that is allowed; and who records by the socket is told of the end by another reach both     works
+ * on default streams by calls of both kinds, and does not mind what a policy answers
  */
 #include "tests/apps/app.h"
 
@@ -25,11 +27,13 @@ static int ask_on(const char *what)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (readlink("/proc/self/ns/pid", name, sizeof name - 1) < 0) *name = 0;
-    const int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "custream/%s/%d", name, (int)getpid()); /* abstract */
+    const int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "custream/%s/%d",
+        name, (int)getpid()); /* abstract */
     const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
     const struct timeval patience = {.tv_sec = 3};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (!connect(fd, (struct sockaddr *)&address, size) && send(fd, what, strlen(what), MSG_NOSIGNAL) > 0 && recv(fd, answer, sizeof answer, 0) < 0) {}
+    if (!connect(fd, (struct sockaddr *)&address, size) &&
+        send(fd, what, strlen(what), MSG_NOSIGNAL) > 0 && recv(fd, answer, sizeof answer, 0) < 0) {}
     return fd;
 }
 
@@ -55,7 +59,13 @@ static int asked(void)
 {
     CUmodule module;
     CUcontext other;
-    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = stream};
+    CUlaunchConfig config = {.gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = stream};
     OK(cuModuleLoadData, &module, "");
     OK(cuModuleUnload, module);
     LAUNCH(empty, stream);

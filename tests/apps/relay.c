@@ -1,15 +1,19 @@
 /*
- * Threads hand things on to each other: what one has made, another uses, and each call returns before the next thread is told. Which thread has which part is
- * turned round by round, so that each kind of thing goes from older threads to newer ones and back. Grids count the rounds.
+ * Threads hand things on to each other: what one has made, another uses, and each call returns
+ * before the next thread is told. Which thread has which part is turned round by round, so that
+ * each kind of thing goes from older threads to newer ones and back. Grids count the rounds.
  *
- * relay waits N [older | newer | turns]   a kernel of a millisecond, and a wait for it on another thread: of its stream, its event, its context by turns;
- *                                         the older thread launches, the newer one does, or eight threads by turns
- * relay crowd N    the same on 40 streams at once: each kernel ends later than the one before, and the context is waited for
- * relay race N     no thread is told: one launches on two streams, two others wait for all that there is at the moment
- * relay events N   an event is recorded on one thread, waited for on a second, and a third launches behind the wait; every second round is held until then
- * relay handles N  a stream is created on one thread, used on a second and third, destroyed on a fourth
- * relay graphs N   a capture over two streams with seven threads: it is instantiated by another thread than captured it, every third is updated, and launched
- * relay ends N     threads that launch and end at once, and others that begin then and wait
+ * relay waits N [older | newer | turns]   a kernel of a millisecond, and a wait for it on another
+ * thread: of its stream, its event, its context by turns; the older thread launches, the newer one
+ * does, or eight threads by turns relay crowd N    the same on 40 streams at once: each kernel ends
+ * later than the one before, and the context is waited for relay race N     no thread is told: one
+ * launches on two streams, two others wait for all that there is at the moment relay events N   an
+ * event is recorded on one thread, waited for on a second, and a third launches behind the wait;
+ * every second round is held until then relay handles N  a stream is created on one thread, used on
+ * a second and third, destroyed on a fourth relay graphs N   a capture over two streams with seven
+ * threads: it is instantiated by another thread than captured it, every third is updated, and
+ * launched relay ends N     threads that launch and end at once, and others that begin then and
+ * wait
  */
 #include "tests/apps/app.h"
 
@@ -55,7 +59,10 @@ static void hear(unsigned worker)
     while (sem_wait(&workers[worker % MOST].done)) continue;
 }
 
-static void on(unsigned worker, void (*job)(unsigned), unsigned k) { tell(worker, job, k), hear(worker); }
+static void on(unsigned worker, void (*job)(unsigned), unsigned k)
+{
+    tell(worker, job, k), hear(worker);
+}
 
 static void workers_begin(void)
 {
@@ -83,7 +90,8 @@ static CUfunction sleeper, empty, by_length;
 static CUgraph graph, newer;
 static CUgraphExec exec;
 
-#define LAUNCH_NTH(kernel, k, stream) OK(cuLaunchKernel, kernel, k, 1, 1, 32, 1, 1, 0, stream, NULL, NULL)
+#define LAUNCH_NTH(kernel, k, stream) OK(cuLaunchKernel, kernel, k, 1, 1, 32, 1, 1, 0, stream, \
+    NULL, NULL)
 
 static void launch(unsigned k)
 {
@@ -98,14 +106,17 @@ static void wait_for(unsigned k)
     if (k % 3 == 2) OK(cuCtxSynchronize);
 }
 
-/* Three rounds of four, the kernel begins only once the wait for it is in the driver, however slow the machine is. */
+/* Three rounds of four, the kernel begins only once the wait for it is in the driver, however slow
+ * the machine is. */
 static volatile unsigned *rounds_over;
 static _Atomic long waiter;
 static int is_held(unsigned k) { return k % 4 != 1; }
 
 static void launch_held(unsigned k)
 {
-    if (is_held(k)) OK(cuStreamWaitValue32_v2, streams[k % 2], (CUdeviceptr)(size_t)rounds_over, k, CU_STREAM_WAIT_VALUE_GEQ);
+    if (is_held(k))
+        OK(cuStreamWaitValue32_v2, streams[k % 2], (CUdeviceptr)(size_t)rounds_over, k,
+            CU_STREAM_WAIT_VALUE_GEQ);
     launch(k);
 }
 
@@ -126,9 +137,15 @@ static void waits(unsigned n, const char *how)
 {
     for (unsigned k = 1; k <= n; k++) {
         const unsigned older = 1, newer_one = MOST - 1;
-        if (!strcmp(how, "older")) on(older, launch_held, k), tell(newer_one, wait_held, k), open_once_it_waits(k), hear(newer_one);
-        else if (!strcmp(how, "newer")) on(newer_one, launch_held, k), tell(older, wait_held, k), open_once_it_waits(k), hear(older);
-        else on(k * 3, launch_held, k), tell(k * 5 + k / MOST, wait_held, k), open_once_it_waits(k), hear(k * 5 + k / MOST);
+        if (!strcmp(how, "older"))
+            on(older, launch_held, k), tell(newer_one, wait_held, k), open_once_it_waits(k),
+                hear(newer_one);
+        else if (!strcmp(how, "newer"))
+            on(newer_one, launch_held, k), tell(older, wait_held, k), open_once_it_waits(k),
+                hear(older);
+        else
+            on(k * 3, launch_held, k), tell(k * 5 + k / MOST, wait_held, k), open_once_it_waits(k),
+                hear(k * 5 + k / MOST);
     }
 }
 
@@ -137,7 +154,8 @@ static void waits(unsigned n, const char *how)
 static void launch_crowd(unsigned k)
 {
     unsigned us = k * 20;
-    OK(cuLaunchKernel, by_length, k, 1, 1, 32, 1, 1, 0, streams[(k * 7) % CROWD], (void *[]){&us}, NULL);
+    OK(cuLaunchKernel, by_length, k, 1, 1, 32, 1, 1, 0, streams[(k * 7) % CROWD], (void *[]){&us},
+        NULL);
 }
 
 static void wait_context(unsigned k)
@@ -182,10 +200,13 @@ static void race(unsigned n)
 
 /* --- events --- */
 
-/* Every second round the kernel begins only once the launch behind the wait has returned, however slow the machine is. */
+/* Every second round the kernel begins only once the launch behind the wait has returned, however
+ * slow the machine is. */
 static void record(unsigned k)
 {
-    if (k % 2 == 0) OK(cuStreamWaitValue32_v2, streams[0], (CUdeviceptr)(size_t)rounds_over, k, CU_STREAM_WAIT_VALUE_GEQ);
+    if (k % 2 == 0)
+        OK(cuStreamWaitValue32_v2, streams[0], (CUdeviceptr)(size_t)rounds_over, k,
+            CU_STREAM_WAIT_VALUE_GEQ);
     LAUNCH_NTH(sleeper, 2 * k, streams[0]);
     OK(cuEventRecord, events[k % 2], streams[0]);
 }
@@ -207,7 +228,10 @@ static void events_go_round(unsigned n)
 /* --- handles --- */
 
 static CUstream made;
-static void create(unsigned k) { OK(cuStreamCreate, &made, k % 2 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT); }
+static void create(unsigned k)
+{
+    OK(cuStreamCreate, &made, k % 2 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT);
+}
 static void use(unsigned k) { LAUNCH_NTH(empty, k, made); }
 static void destroy(unsigned k)
 {

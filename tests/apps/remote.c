@@ -1,6 +1,7 @@
 /*
- * remote: does what standard input says, one command a line, and answers each with a line: "ok" and what there is to say, once it has been done. A case
- * decides so what comes before what, and asks or stops the process in between (tests/remote.py).
+ * remote: does what standard input says, one command a line, and answers each with a line: "ok" and
+ * what there is to say, once it has been done. A case decides so what comes before what, and asks
+ * or stops the process in between (tests/remote.py).
  *
  *   on T COMMAND           on worker thread T, 1 to 4; without it on the main thread
  *   create I, destroy I    stream of slot I; default streams are slots "legacy" and "own"
@@ -13,12 +14,12 @@
  *   context new C, set C, end C, none
  *   capture I, captured I
  *   push TEXT, pop, mark TEXT
- *   loop on [N]|off        the workers launch on streams of their own all the time, N times in a millisecond or more (16)
- *   wave G N               while they do so: N launches of grid G by each of them
- *   close                  every descriptor but the standard ones, and files of its own in their place
- *   intact                 how many of those hold what was written
- *   client on|off          another client of CUPTI that wants kernels; off tells how many it got
- *   fork, exec [PROGRAM ARGUMENT], leave, return
+ *   loop on [N]|off        the workers launch on streams of their own all the time, N times in a
+ * millisecond or more (16) wave G N               while they do so: N launches of grid G by each of
+ * them close                  every descriptor but the standard ones, and files of its own in their
+ * place intact                 how many of those hold what was written client on|off another client
+ * of CUPTI that wants kernels; off tells how many it got fork, exec [PROGRAM ARGUMENT], leave,
+ * return
  */
 #include "tests/apps/app.h"
 
@@ -26,7 +27,8 @@
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
 
-CUresult CUDAAPI cuProfilerStart(void); /* of cudaProfiler.h, which not every package of headers has */
+CUresult CUDAAPI cuProfilerStart(
+    void); /* of cudaProfiler.h, which not every package of headers has */
 CUresult CUDAAPI cuProfilerStop(void);
 
 enum { SLOTS = 16, WORKERS = 4, FILES = 300 };
@@ -72,11 +74,13 @@ static void launch(char **w)
 static void runtime(char **w)
 {
     void *library = dlopen("libcudart.so.13", RTLD_NOW);
-    int (*set)(CUdeviceptr, int, size_t, CUstream) = (__typeof__(set))dlsym(library, "cudaMemsetAsync");
+    int (*set)(CUdeviceptr, int, size_t, CUstream) =
+        (__typeof__(set))dlsym(library, "cudaMemsetAsync");
     CUdeviceptr device;
     OK(cuMemAlloc_v2, &device, 64);
     for (int i = 0, n = *w[1] ? atoi(w[1]) : 1; i < n; i++)
-        if (set(device, i, 64, stream_of(w[0]))) fprintf(stderr, "cudaMemsetAsync failed\n"), exit(6);
+        if (set(device, i, 64, stream_of(w[0])))
+            fprintf(stderr, "cudaMemsetAsync failed\n"), exit(6);
 }
 static void copy(char **w)
 {
@@ -87,7 +91,11 @@ static void copy(char **w)
 }
 static void host(char **w) { OK(cuLaunchHostFunc, stream_of(w[0]), function, NULL); }
 static void sync_one(char **w) { OK(cuStreamSynchronize, stream_of(w[0])); }
-static void all(char **w) { (void)w; OK(cuCtxSynchronize); }
+static void all(char **w)
+{
+    (void)w;
+    OK(cuCtxSynchronize);
+}
 static void gate(char **w) { gates[gate_count++ % SLOTS] = app_gate(stream_of(w[0])); }
 static void open_gates(char **w)
 {
@@ -97,7 +105,10 @@ static void open_gates(char **w)
 static void event(char **w) { OK(cuEventCreate, &events[atoi(w[0]) % SLOTS], CU_EVENT_DEFAULT); }
 static void drop(char **w) { OK(cuEventDestroy_v2, events[atoi(w[0]) % SLOTS]); }
 static void record(char **w) { OK(cuEventRecord, events[atoi(w[0]) % SLOTS], stream_of(w[1])); }
-static void wait_event(char **w) { OK(cuStreamWaitEvent, stream_of(w[0]), events[atoi(w[1]) % SLOTS], 0); }
+static void wait_event(char **w)
+{
+    OK(cuStreamWaitEvent, stream_of(w[0]), events[atoi(w[1]) % SLOTS], 0);
+}
 static void profiler(char **w)
 {
     if (!strcmp(w[0], "start")) OK(cuProfilerStart);
@@ -111,13 +122,17 @@ static void context(char **w)
     if (!strcmp(w[0], "end")) OK(cuCtxDestroy_v2, *c);
     if (!strcmp(w[0], "none")) OK(cuCtxSetCurrent, NULL);
 }
-static void capture(char **w) { OK(cuStreamBeginCapture_v2, stream_of(w[0]), CU_STREAM_CAPTURE_MODE_RELAXED); }
+static void capture(char **w)
+{
+    OK(cuStreamBeginCapture_v2, stream_of(w[0]), CU_STREAM_CAPTURE_MODE_RELAXED);
+}
 static void captured(char **w)
 {
     CUgraph graph;
     OK(cuStreamEndCapture, stream_of(w[0]), &graph);
 }
-/* graph STREAM SLOT: what has been captured becomes an executable graph. replay SLOT STREAM: it is launched. */
+/* graph STREAM SLOT: what has been captured becomes an executable graph. replay SLOT STREAM: it is
+ * launched. */
 static void graph(char **w)
 {
     CUgraph found;
@@ -146,7 +161,8 @@ static void intact(char **w)
     char text[16];
     int n = 0;
     (void)w;
-    for (int i = 0; i < file_count; i++) n += pread(files[i], text, sizeof text, 0) == 5 && !memcmp(text, "mine\n", 5);
+    for (int i = 0; i < file_count; i++)
+        n += pread(files[i], text, sizeof text, 0) == 5 && !memcmp(text, "mine\n", 5);
     printf(" %d", n);
 }
 
@@ -155,12 +171,17 @@ static void intact(char **w)
 static __typeof__(&cuptiActivityGetNextRecord) next_record;
 static _Atomic long kernels;
 
-static void CUPTIAPI requested(uint8_t **buffer, size_t *size, size_t *most) { *buffer = aligned_alloc(8, *size = 1 << 16), *most = 0; }
-static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+static void CUPTIAPI requested(uint8_t **buffer, size_t *size, size_t *most)
+{
+    *buffer = aligned_alloc(8, *size = 1 << 16), *most = 0;
+}
+static void CUPTIAPI completed(
+    CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
     CUpti_Activity *record = NULL;
     (void)context, (void)stream, (void)size;
-    while (valid && !next_record(buffer, valid, &record)) kernels += record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+    while (valid && !next_record(buffer, valid, &record))
+        kernels += record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     free(buffer);
 }
 
@@ -171,9 +192,11 @@ static void client(char **w)
     next_record = CUPTI(cuptiActivityGetNextRecord);
     int failed;
     if (!strcmp(w[0], "on")) {
-        failed = CUPTI(cuptiActivityRegisterCallbacks)(requested, completed) || CUPTI(cuptiActivityEnable)(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+        failed = CUPTI(cuptiActivityRegisterCallbacks)(requested, completed) ||
+                 CUPTI(cuptiActivityEnable)(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     } else {
-        failed = CUPTI(cuptiActivityDisable)(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) || CUPTI(cuptiActivityFlushAll)(0);
+        failed = CUPTI(cuptiActivityDisable)(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
+                 CUPTI(cuptiActivityFlushAll)(0);
         printf(" %ld", kernels);
     }
     if (failed) fprintf(stderr, "CUPTI refused\n"), exit(6);
@@ -221,11 +244,38 @@ static const struct command {
     const char *name;
     void (*run)(char **words);
 } commands[] = {
-    {"create", create}, {"destroy", destroy}, {"launch", launch}, {"runtime", runtime}, {"copy", copy}, {"host", host}, {"sync", sync_one}, {"all", all},
-    {"gate", gate}, {"open", open_gates}, {"event", event}, {"drop", drop}, {"record", record}, {"wait", wait_event}, {"profiler", profiler}, {"context", context},
-    {"capture", capture}, {"captured", captured}, {"push", push}, {"pop", pop}, {"mark", mark}, {"functions", say_functions}, {"close", close_all},
-    {"graph", graph}, {"replay", replay},
-    {"intact", intact}, {"fork", fork_child}, {"exec", exec_self}, {"leave", leave}, {"return", finish}, {"loop", set_loop}, {"client", client},
+    {"create", create},
+    {"destroy", destroy},
+    {"launch", launch},
+    {"runtime", runtime},
+    {"copy", copy},
+    {"host", host},
+    {"sync", sync_one},
+    {"all", all},
+    {"gate", gate},
+    {"open", open_gates},
+    {"event", event},
+    {"drop", drop},
+    {"record", record},
+    {"wait", wait_event},
+    {"profiler", profiler},
+    {"context", context},
+    {"capture", capture},
+    {"captured", captured},
+    {"push", push},
+    {"pop", pop},
+    {"mark", mark},
+    {"functions", say_functions},
+    {"close", close_all},
+    {"graph", graph},
+    {"replay", replay},
+    {"intact", intact},
+    {"fork", fork_child},
+    {"exec", exec_self},
+    {"leave", leave},
+    {"return", finish},
+    {"loop", set_loop},
+    {"client", client},
     {"wave", wave},
 };
 
@@ -256,9 +306,12 @@ static void *work(void *which)
         loops++;
         for (long i = 0; looping; i++) {
             int of_wave = own->left;
-            OK(cuLaunchKernel, empty, of_wave ? (unsigned)grid : 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+            OK(cuLaunchKernel, empty, of_wave ? (unsigned)grid : 1, 1, 1, 32, 1, 1, 0, stream, NULL,
+                NULL);
             if (of_wave) own->left--;
-            if (i % pace == 0) app_sleep_ms(1); /* no flood: whatever is asked meanwhile is to be done soon on a busy machine too */
+            if (i % pace == 0)
+                app_sleep_ms(1); /* no flood: whatever is asked meanwhile is to be done soon on a
+                                    busy machine too */
         }
         OK(cuStreamSynchronize, stream);
         OK(cuStreamDestroy_v2, stream);
@@ -287,7 +340,8 @@ int main(int unused, char **argv)
     while (fgets(line, sizeof line, stdin)) {
         int which = 0, at = 0;
         printf("ok");
-        if (sscanf(line, "on %d %n", &which, &at) == 1 && which > 0 && which <= WORKERS) on(&workers[which - 1], line + at);
+        if (sscanf(line, "on %d %n", &which, &at) == 1 && which > 0 && which <= WORKERS)
+            on(&workers[which - 1], line + at);
         else run(line);
         printf("\n");
         fflush(stdout);

@@ -1,4 +1,5 @@
-/* Handles that the driver gives out again, streams used after their end, and streams made by one thread and destroyed by another. */
+/* Handles that the driver gives out again, streams used after their end, and streams made by one
+ * thread and destroyed by another. */
 #include "tests/apps/app.h"
 
 static CUstream handed;

@@ -1,13 +1,18 @@
 /*
- * runtime [plain|first|ranges|many|keeps|driver|windows|early|blocked|behind|subscriber|subscribed|leaves|stays|finalizes]: a program of the runtime. It says of each
- * function of the runtime how often it called it.
+ * runtime
+ * [plain|first|ranges|many|keeps|driver|windows|early|blocked|behind|subscriber|subscribed|leaves|stays|finalizes]:
+ * a program of the runtime. It says of each function of the runtime how often it called it.
  *
- * plain works with streams, events, copies, launches and graphs on two threads; first makes one call; keeps shows that errno stays; driver calls the driver
- * alone; ranges has ranges of NVTX open around its first calls, and between others. windows works three times, the first and the last in a window of the
- * profiler, with a while between them, and counts those calls alone; early is the same with the first window before there is a context; blocked has a thread
- * in a call when a window closes, and for a while; behind launches kernels in a short time without a window, which run in the next one. subscriber works
- * twice, and takes CUPTI's callbacks for its own before the second time; subscribed before the first; leaves does the same as subscriber, gives them back and
- * works, twice over; stays has a window of the profiler's around the first, finalizes ends CUPTI after it.
+ * plain works with streams, events, copies, launches and graphs on two threads; first makes one
+ * call; keeps shows that errno stays; driver calls the driver alone; ranges has ranges of NVTX open
+ * around its first calls, and between others. windows works three times, the first and the last in
+ * a window of the profiler, with a while between them, and counts those calls alone; early is the
+ * same with the first window before there is a context; blocked has a thread in a call when a
+ * window closes, and for a while; behind launches kernels in a short time without a window, which
+ * run in the next one. subscriber works twice, and takes CUPTI's callbacks for its own before the
+ * second time; subscribed before the first; leaves does the same as subscriber, gives them back and
+ * works, twice over; stays has a window of the profiler's around the first, finalizes ends CUPTI
+ * after it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,19 +29,25 @@
 #include <cupti_runtime_cbid.h>
 #include <nvtx3/nvToolsExt.h>
 
-#define EACH(E)                                                                                                                                      \
-    E(cudaStreamCreateWithFlags) E(cudaStreamCreateWithPriority) E(cudaStreamDestroy) E(cudaStreamSynchronize) E(cudaStreamSynchronize_ptsz)          \
-    E(cudaStreamQuery) E(cudaStreamWaitEvent) E(cudaStreamWaitEvent_ptsz) E(cudaEventCreate) E(cudaEventDestroy) E(cudaEventRecord)                   \
-    E(cudaEventRecord_ptsz) E(cudaEventSynchronize) E(cudaEventElapsedTime) E(cudaMemcpy) E(cudaMemcpy_ptds) E(cudaMemcpyAsync)                       \
-    E(cudaMemcpyAsync_ptsz) E(cudaMemset) E(cudaMemsetAsync) E(cudaMemsetAsync_ptsz) E(cudaLaunchKernel) E(cudaLaunchKernel_ptsz)                     \
-    E(__cudaLaunchKernel) E(cudaStreamBeginCapture) E(cudaStreamEndCapture) E(cudaGraphInstantiate) E(cudaGraphLaunch) E(cudaGraphExecDestroy)        \
-    E(cudaGraphDestroy) E(cudaDeviceSynchronize) E(cudaStreamCreate) E(cudaMallocAsync) E(cudaFreeAsync)
+#define EACH(E) \
+    E(cudaStreamCreateWithFlags) E(cudaStreamCreateWithPriority) E(cudaStreamDestroy) \
+    E(cudaStreamSynchronize) E(cudaStreamSynchronize_ptsz) \
+    E(cudaStreamQuery) E(cudaStreamWaitEvent) E(cudaStreamWaitEvent_ptsz) E(cudaEventCreate) \
+    E(cudaEventDestroy) E(cudaEventRecord) \
+    E(cudaEventRecord_ptsz) E(cudaEventSynchronize) E(cudaEventElapsedTime) E(cudaMemcpy) \
+    E(cudaMemcpy_ptds) E(cudaMemcpyAsync) \
+    E(cudaMemcpyAsync_ptsz) E(cudaMemset) E(cudaMemsetAsync) E(cudaMemsetAsync_ptsz) \
+    E(cudaLaunchKernel) E(cudaLaunchKernel_ptsz) \
+    E(__cudaLaunchKernel) E(cudaStreamBeginCapture) E(cudaStreamEndCapture) \
+    E(cudaGraphInstantiate) E(cudaGraphLaunch) E(cudaGraphExecDestroy) \
+    E(cudaGraphDestroy) E(cudaDeviceSynchronize) E(cudaStreamCreate) E(cudaMallocAsync) \
+    E(cudaFreeAsync)
 
 enum {
 #define E(name) N_##name,
     EACH(E)
 #undef E
-    COUNT
+        COUNT
 };
 static const char *const names[] = {
 #define E(name) #name,
@@ -58,7 +69,8 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaSt
 cudaError_t __cudaGetKernel(cudaKernel_t *, const void *);
 void **__cudaRegisterFatBinary(void *);
 void __cudaRegisterFatBinaryEnd(void **);
-void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
+void __cudaRegisterFunction(
+    void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
 
 static void fill(void) { abort(); } /* the host's side of a kernel */
 
@@ -66,7 +78,8 @@ static void kernels_register(void)
 {
     static int image[4];
     void **binary = __cudaRegisterFatBinary(image);
-    __cudaRegisterFunction(binary, (const char *)fill, NULL, "fill", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterFunction(
+        binary, (const char *)fill, NULL, "fill", -1, NULL, NULL, NULL, NULL, NULL);
     __cudaRegisterFatBinaryEnd(binary);
 }
 
@@ -99,26 +112,38 @@ static void *work(void *unused)
     OK(R(cudaMallocAsync, &other, 64, a)), OK(R(cudaFreeAsync, other, a));
     OK(R(cudaEventRecord, begin, a));
     void *arguments[] = {&memory, &value, &count};
-    for (int i = 0; i < 3; i++) OK(R(cudaLaunchKernel, (const void *)fill, (dim3){1, 1, 1}, (dim3){32, 1, 1}, arguments, 0, a));
-    OK(R(cudaLaunchKernel_ptsz, (const void *)fill, (dim3){1, 1, 1}, (dim3){32, 1, 1}, arguments, 0, 0));
+    for (int i = 0; i < 3; i++)
+        OK(R(cudaLaunchKernel, (const void *)fill, (dim3){1, 1, 1}, (dim3){32, 1, 1}, arguments, 0,
+            a));
+    OK(R(cudaLaunchKernel_ptsz, (const void *)fill, (dim3){1, 1, 1}, (dim3){32, 1, 1}, arguments, 0,
+        0));
     OK(__cudaGetKernel(&kernel, (const void *)fill));
     OK(R(__cudaLaunchKernel, kernel, (dim3){1, 1, 1}, (dim3){32, 1, 1}, arguments, 0, a));
-    OK(R(cudaEventRecord, end, a)), OK(R(cudaStreamWaitEvent, b, end, 0)), OK(R(cudaStreamWaitEvent_ptsz, NULL, end, 0));
+    OK(R(cudaEventRecord, end, a)), OK(R(cudaStreamWaitEvent, b, end, 0)),
+        OK(R(cudaStreamWaitEvent_ptsz, NULL, end, 0));
     OK(R(cudaEventSynchronize, end)), OK(R(cudaEventElapsedTime, &ms, begin, end));
-    OK(R(cudaMemcpyAsync, host, memory, sizeof host, cudaMemcpyDeviceToHost, b)), OK(R(cudaStreamSynchronize, b));
+    OK(R(cudaMemcpyAsync, host, memory, sizeof host, cudaMemcpyDeviceToHost, b)),
+        OK(R(cudaStreamSynchronize, b));
     for (int i = 0; i < N; i++) add(host[i]);
-    OK(R(cudaMemsetAsync, memory, 1, sizeof host, b)), OK(R(cudaMemsetAsync_ptsz, memory, 1, sizeof host, NULL)), OK(R(cudaMemset, memory, 1, sizeof host));
+    OK(R(cudaMemsetAsync, memory, 1, sizeof host, b)),
+        OK(R(cudaMemsetAsync_ptsz, memory, 1, sizeof host, NULL)),
+        OK(R(cudaMemset, memory, 1, sizeof host));
     OK(R(cudaEventRecord_ptsz, begin, NULL)), OK(R(cudaStreamSynchronize_ptsz, NULL));
     OK(R(cudaMemcpyAsync_ptsz, host, memory, sizeof host, cudaMemcpyDeviceToHost, NULL));
-    OK(R(cudaMemcpy, host, memory, sizeof host, cudaMemcpyDeviceToHost)), OK(R(cudaMemcpy_ptds, memory, host, sizeof host, cudaMemcpyHostToDevice));
-    OK(R(cudaStreamBeginCapture, a, cudaStreamCaptureModeThreadLocal)), OK(R(cudaMemsetAsync, memory, 2, sizeof host, a));
-    OK(R(cudaStreamEndCapture, a, &graph)), OK(R(cudaGraphInstantiate, &exec, graph, 0)), OK(R(cudaGraphLaunch, exec, a));
+    OK(R(cudaMemcpy, host, memory, sizeof host, cudaMemcpyDeviceToHost)),
+        OK(R(cudaMemcpy_ptds, memory, host, sizeof host, cudaMemcpyHostToDevice));
+    OK(R(cudaStreamBeginCapture, a, cudaStreamCaptureModeThreadLocal)),
+        OK(R(cudaMemsetAsync, memory, 2, sizeof host, a));
+    OK(R(cudaStreamEndCapture, a, &graph)), OK(R(cudaGraphInstantiate, &exec, graph, 0)),
+        OK(R(cudaGraphLaunch, exec, a));
     OK(R(cudaGraphExecDestroy, exec)), OK(R(cudaGraphDestroy, graph));
     OK(R(cudaStreamSynchronize, a));
     /* Errors come back, and stand in the runtime until they are asked for. */
-    OK(R(cudaStreamQuery, bad)), OK(R(cudaLaunchKernel, (const void *)work, (dim3){1, 1, 1}, (dim3){1, 1, 1}, arguments, 0, a));
+    OK(R(cudaStreamQuery, bad)), OK(R(cudaLaunchKernel, (const void *)work, (dim3){1, 1, 1},
+                                     (dim3){1, 1, 1}, arguments, 0, a));
     OK(cudaPeekAtLastError()), OK(cudaGetLastError()), OK(cudaGetLastError());
-    OK(R(cudaEventDestroy, begin)), OK(R(cudaEventDestroy, end)), OK(R(cudaStreamDestroy, a)), OK(R(cudaStreamDestroy, b)), OK(cudaFree(memory));
+    OK(R(cudaEventDestroy, begin)), OK(R(cudaEventDestroy, end)), OK(R(cudaStreamDestroy, a)),
+        OK(R(cudaStreamDestroy, b)), OK(cudaFree(memory));
     return NULL;
 }
 
@@ -228,10 +253,13 @@ static void blocked(void)
 }
 
 static _Atomic int told;
-static void CUPTIAPI tell(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *call)
+static void CUPTIAPI tell(
+    void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *call)
 {
     (void)call;
-    if (data == &told && domain == CUPTI_CB_DOMAIN_RUNTIME_API && id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000) atomic_fetch_add(&told, 1);
+    if (data == &told && domain == CUPTI_CB_DOMAIN_RUNTIME_API &&
+        id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000)
+        atomic_fetch_add(&told, 1);
 }
 
 static void behind(void)
@@ -258,12 +286,14 @@ static void subscriber(bool first, bool window, bool finalizes)
 {
     void *library = dlopen("libcupti.so.13", RTLD_NOW);
     __typeof__(&cuptiSubscribe) subscribe = (__typeof__(subscribe))dlsym(library, "cuptiSubscribe");
-    __typeof__(&cuptiEnableCallback) enable = (__typeof__(enable))dlsym(library, "cuptiEnableCallback");
+    __typeof__(&cuptiEnableCallback) enable =
+        (__typeof__(enable))dlsym(library, "cuptiEnableCallback");
     CUpti_SubscriberHandle handle = NULL;
     kernels_register();
     if (!first) work(NULL);
     OK(subscribe(&handle, tell, &told));
-    OK(enable(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
+    OK(enable(
+        1, handle, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
     if (window) profiler_find(), profiler_start();
     work(NULL);
     if (window) profiler_stop(), usleep(2500000);
@@ -277,15 +307,19 @@ static void leaves(void)
 {
     void *library = dlopen("libcupti.so.13", RTLD_NOW);
     __typeof__(&cuptiSubscribe) subscribe = (__typeof__(subscribe))dlsym(library, "cuptiSubscribe");
-    __typeof__(&cuptiUnsubscribe) unsubscribe = (__typeof__(unsubscribe))dlsym(library, "cuptiUnsubscribe");
-    __typeof__(&cuptiEnableCallback) enable = (__typeof__(enable))dlsym(library, "cuptiEnableCallback");
-    int (*flush)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "custream_trace_flush"); /* when that is done so is what was left to be done */
+    __typeof__(&cuptiUnsubscribe) unsubscribe =
+        (__typeof__(unsubscribe))dlsym(library, "cuptiUnsubscribe");
+    __typeof__(&cuptiEnableCallback) enable =
+        (__typeof__(enable))dlsym(library, "cuptiEnableCallback");
+    int (*flush)(void) = (int (*)(void))dlsym(RTLD_DEFAULT,
+        "custream_trace_flush"); /* when that is done so is what was left to be done */
     kernels_register();
     for (int i = 0; i < 2; i++) {
         CUpti_SubscriberHandle handle = NULL;
         work(NULL);
         OK(subscribe(&handle, tell, &told));
-        OK(enable(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
+        OK(enable(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API,
+            CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
         work(NULL);
         OK(unsubscribe(handle));
         if (flush) OK(flush());
@@ -298,7 +332,8 @@ static void keeps(void)
 {
     int kept = 0;
     cudaStream_t stream;
-    (void)!dlopen("/nowhere/libnothing.so", RTLD_NOW); /* its error has to wait until somebody asks */
+    (void)!dlopen(
+        "/nowhere/libnothing.so", RTLD_NOW); /* its error has to wait until somebody asks */
     errno = 1001;
     OK(R(cudaStreamCreate, &stream));
     printf("first errno %d\n", errno == 1001); /* the runtime itself may change it here */

@@ -1,7 +1,9 @@
 /*
- * runtime_moves deep|wraps|loading LIBRARY DEEP: LIBRARY is built from runtime_user.c. It is closed and opened again, and its runtime comes to lie elsewhere: where it lay
- * nothing can be called any more. A function of it is called from one place of the program all the time. It is closed through DEEP (runtime_deep.c); or
- * 32,768 libraries are closed in between, itself the first. `loading`: it stays where it is, and is called while another thread is in the loader until that is done.
+ * runtime_moves deep|wraps|loading LIBRARY DEEP: LIBRARY is built from runtime_user.c. It is closed
+ * and opened again, and its runtime comes to lie elsewhere: where it lay nothing can be called any
+ * more. A function of it is called from one place of the program all the time. It is closed through
+ * DEEP (runtime_deep.c); or 32,768 libraries are closed in between, itself the first. `loading`: it
+ * stays where it is, and is called while another thread is in the loader until that is done.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -31,13 +33,16 @@ static __attribute__((noinline)) int call(sync_fn *volatile *function)
 }
 
 /* Where the loader has put the library that has the function, it puts nothing any more. */
-static struct { char *begin, *end; } place;
+static struct {
+    char *begin, *end;
+} place;
 static int look(struct dl_phdr_info *info, size_t size, void *function)
 {
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        char *begin = (char *)info->dlpi_addr + (p->p_vaddr & ~(uintptr_t)4095), *end = (char *)info->dlpi_addr + p->p_vaddr + p->p_memsz;
+        char *begin = (char *)info->dlpi_addr + (p->p_vaddr & ~(uintptr_t)4095),
+             *end = (char *)info->dlpi_addr + p->p_vaddr + p->p_memsz;
         if (p->p_type != PT_LOAD) continue;
         if (begin <= (char *)function && (char *)function < end) place.begin = begin;
         place.end = end;
@@ -46,7 +51,8 @@ static int look(struct dl_phdr_info *info, size_t size, void *function)
 }
 static void take_place(void)
 {
-    void *taken = mmap(place.begin, (size_t)(place.end - place.begin), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *taken = mmap(place.begin, (size_t)(place.end - place.begin), PROT_NONE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (taken != place.begin) printf("the library has stayed\n");
 }
 
@@ -59,7 +65,9 @@ static void *load(void *path)
     snprintf(text, sizeof text, "%p", (void *)numbers);
     setenv("DEEP_WAITS", text, 1);
     must(dlopen(path, RTLD_NOW));
-    printf("loaded %s\n", __atomic_load_n(&numbers[1], __ATOMIC_SEQ_CST) ? "behind the call" : "before the call returned");
+    printf("loaded %s\n", __atomic_load_n(&numbers[1], __ATOMIC_SEQ_CST)
+                              ? "behind the call"
+                              : "before the call returned");
     return NULL;
 }
 static int while_loading(const char *path, char *other)
@@ -96,7 +104,8 @@ int main(int argc, char **argv)
         fflush(stdout);
         closes(library);
         take_place();
-        for (int k = 1; !deep && k < CLOSED; k++) dlclose(dlopen(argv[3], RTLD_NOW)); /* it is open already */
+        for (int k = 1; !deep && k < CLOSED; k++)
+            dlclose(dlopen(argv[3], RTLD_NOW)); /* it is open already */
     }
     return 0;
 }

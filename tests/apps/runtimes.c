@@ -1,11 +1,13 @@
-/* runtimes LIBRARY...: each library is a copy of cudart; the program works with all of them in turn, and with the first from a second thread. */
+/* runtimes LIBRARY...: each library is a copy of cudart; the program works with all of them in
+ * turn, and with the first from a second thread. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef int create_fn(void **), destroy_fn(void *), memset_fn(void *, int, size_t, void *), malloc_fn(void **, size_t), free_fn(void *);
+typedef int create_fn(void **), destroy_fn(void *), memset_fn(void *, int, size_t, void *),
+    malloc_fn(void **, size_t), free_fn(void *);
 
 static void *symbol(void *library, const char *name)
 {
@@ -19,7 +21,8 @@ static void *work(void *library)
     void *stream = NULL, *memory = NULL;
     int results = ((create_fn *)symbol(library, "cudaStreamCreate"))(&stream);
     results += ((malloc_fn *)symbol(library, "cudaMalloc"))(&memory, 256);
-    for (int i = 0; i < 4; i++) results += ((memset_fn *)symbol(library, "cudaMemsetAsync"))(memory, i, 256, stream);
+    for (int i = 0; i < 4; i++)
+        results += ((memset_fn *)symbol(library, "cudaMemsetAsync"))(memory, i, 256, stream);
     results += ((destroy_fn *)symbol(library, "cudaStreamSynchronize"))(stream);
     results += ((destroy_fn *)symbol(library, "cudaStreamDestroy"))(stream);
     results += ((free_fn *)symbol(library, "cudaFree"))(memory);
@@ -37,8 +40,9 @@ int main(int argc, char **argv)
         if (!library[i]) return fprintf(stderr, "%s\n", dlerror()), 3;
         for (int k = 1; k < i; k++)
             if (library[k] == library[i]) return fprintf(stderr, "one library twice\n"), 3;
-        /* The loader's error must survive a stream made behind a shared runtime, where the shim looks for the creator. The runtime itself opens
-         * the driver at its first call, so one comes before. */
+        /* The loader's error must survive a stream made behind a shared runtime, where the shim
+         * looks for the creator. The runtime itself opens the driver at its first call, so one
+         * comes before. */
         void *memory;
         if (((malloc_fn *)symbol(library[i], "cudaMalloc"))(&memory, 1)) return 5;
         dlerror();
@@ -46,7 +50,8 @@ int main(int argc, char **argv)
         void *stream;
         create_fn *create = NULL;
         char error[256];
-        snprintf(error, sizeof error, "%s", dlerror()); /* the text is the loader's, and ends at its next call */
+        snprintf(error, sizeof error, "%s",
+            dlerror()); /* the text is the loader's, and ends at its next call */
         create = (create_fn *)symbol(library[i], "cudaStreamCreate");
         (void)!dlopen("/nowhere/libnothing.so", RTLD_NOW);
         int created = create(&stream);

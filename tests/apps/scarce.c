@@ -1,6 +1,7 @@
 /*
- * Memory and threads that run out for the shim alone, preloaded behind it: the N-th thing (SCARCE_FAIL=N) that it, or one of the libraries that work for
- * it, asks for is refused. What is asked for is counted, and told at the end as a line "note asked N".
+ * Memory and threads that run out for the shim alone, preloaded behind it: the N-th thing
+ * (SCARCE_FAIL=N) that it, or one of the libraries that work for it, asks for is refused. What is
+ * asked for is counted, and told at the end as a line "note asked N".
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -17,12 +18,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const char *const works_for_it[] = {"/libcustream_shim.so", "/libcjson.so", "/libz.so"}; /* not the stand-in for CUPTI, which ends the process then */
+static const char *const works_for_it[] = {"/libcustream_shim.so", "/libcjson.so",
+    "/libz.so"}; /* not the stand-in for CUPTI, which ends the process then */
 static long refused, process;
 static _Atomic long asked;
 static _Thread_local int within;
 
-/* Whether who returns there works for the shim. The loader's own list is walked without its lock: these libraries come and stay. */
+/* Whether who returns there works for the shim. The loader's own list is walked without its lock:
+ * these libraries come and stay. */
 static int counts(const void *caller)
 {
     Dl_info who;
@@ -30,7 +33,8 @@ static int counts(const void *caller)
     within = 1;
     int theirs = 0;
     if (dladdr(caller, &who) && who.dli_fname)
-        for (size_t i = 0; i < sizeof works_for_it / sizeof *works_for_it; i++) theirs |= strstr(who.dli_fname, works_for_it[i]) != NULL;
+        for (size_t i = 0; i < sizeof works_for_it / sizeof *works_for_it; i++)
+            theirs |= strstr(who.dli_fname, works_for_it[i]) != NULL;
     within = 0;
     return theirs;
 }
@@ -43,15 +47,17 @@ static int refuses(const void *caller)
     if (!counts(caller) || ++asked != refused) return 0;
     within = 1;
     if (dladdr(caller, &who)) {
-        ssize_t ignored = write(2, line, (size_t)snprintf(line, sizeof line, "note refused_at %s+%#lx\n", strrchr(who.dli_fname, '/') + 1,
-                                                          (unsigned long)((uintptr_t)caller - (uintptr_t)who.dli_fbase)));
+        ssize_t ignored = write(2, line,
+            (size_t)snprintf(line, sizeof line, "note refused_at %s+%#lx\n",
+                strrchr(who.dli_fname, '/') + 1,
+                (unsigned long)((uintptr_t)caller - (uintptr_t)who.dli_fbase)));
         (void)ignored;
     }
     within = 0;
     return 1;
 }
 
-#define REFUSED_(answer)                                                                                                                             \
+#define REFUSED_(answer) \
     if (refuses(__builtin_return_address(0))) return errno = ENOMEM, answer
 
 void *__libc_malloc(size_t size);
@@ -100,7 +106,8 @@ long syscall(long number, ...)
 static __typeof__(&pthread_create) real_create;
 static __typeof__(&pthread_key_create) real_key;
 
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+int pthread_create(
+    pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
 {
     if (refuses(__builtin_return_address(0))) return EAGAIN;
     return real_create(thread, attributes, run, argument);
@@ -125,6 +132,7 @@ __attribute__((destructor)) static void end(void)
 {
     char line[64];
     if (!refused || process != getpid()) return;
-    ssize_t ignored = write(2, line, (size_t)snprintf(line, sizeof line, "note asked %ld\n", (long)asked));
+    ssize_t ignored =
+        write(2, line, (size_t)snprintf(line, sizeof line, "note asked %ld\n", (long)asked));
     (void)ignored;
 }

@@ -1,14 +1,18 @@
 /*
  * Runs a small program of stream operations, read from a file: script FILE.
  *
- *   api legacy|per-thread    which form of the calls it makes, as in a program that was compiled that way; the first line
- *   0 create s1 1            thread, operation, arguments; the threads take turns, so that calls are made in the order of the lines
+ *   api legacy|per-thread    which form of the calls it makes, as in a program that was compiled
+ * that way; the first line 0 create s1 1            thread, operation, arguments; the threads take
+ * turns, so that calls are made in the order of the lines
  *
- * Arguments: s1 a created stream, zero (handle 0), legacy and own (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD); c1 a cell of device memory, h1 one of pinned
- * host memory, m1 one that `alloc` made; e1 an event, g1 a graph; numbers. A cell is 32 bits. The operations are listed at the end of this file. Printed
- * are, for each line, its number, the operation, the driver's answer and what was asked for; then what callbacks were given, and all cells.
+ * Arguments: s1 a created stream, zero (handle 0), legacy and own (CU_STREAM_LEGACY,
+ * CU_STREAM_PER_THREAD); c1 a cell of device memory, h1 one of pinned host memory, m1 one that
+ * `alloc` made; e1 an event, g1 a graph; numbers. A cell is 32 bits. The operations are listed at
+ * the end of this file. Printed are, for each line, its number, the operation, the driver's answer
+ * and what was asked for; then what callbacks were given, and all cells.
  *
- * On the simulated GPU only: kernels are step31 and mix31 of docs/fakecuda.md, and host functions work on device memory.
+ * On the simulated GPU only: kernels are step31 and mix31 of docs/fakecuda.md, and host functions
+ * work on device memory.
  */
 #include "tests/apps/app.h"
 
@@ -77,25 +81,30 @@ static CUresult op_device(const struct argument *a) { return use_device((int)a[0
 
 /* --- streams --- */
 
-static CUresult op_create(const struct argument *a) { return CU(cuStreamCreate, a[0].stream_slot, (unsigned)a[1].number); }
+static CUresult op_create(const struct argument *a)
+{
+    return CU(cuStreamCreate, a[0].stream_slot, (unsigned)a[1].number);
+}
 static CUresult op_createp(const struct argument *a)
 {
-    return CU(cuStreamCreateWithPriority, a[0].stream_slot, (unsigned)a[1].number, (int)a[2].number);
+    return CU(
+        cuStreamCreateWithPriority, a[0].stream_slot, (unsigned)a[1].number, (int)a[2].number);
 }
 static CUresult op_green(const struct argument *a)
 {
     if (!green) OK(cuGreenCtxCreate, &green, NULL, 0, CU_GREEN_CTX_DEFAULT_STREAM);
-    return CU(cuGreenCtxStreamCreate, a[0].stream_slot, green, (unsigned)a[1].number, (int)a[2].number);
+    return CU(
+        cuGreenCtxStreamCreate, a[0].stream_slot, green, (unsigned)a[1].number, (int)a[2].number);
 }
 static CUresult op_destroy(const struct argument *a) { return CU(cuStreamDestroy_v2, a[0].stream); }
 
-#define ASK(op, call, type, show)                                                                                                                    \
-    static CUresult op_##op(const struct argument *a)                                                                                                \
-    {                                                                                                                                                \
-        type value = (type)0;                                                                                                                        \
-        CUresult result = PTSZ(call, a[0].stream, &value);                                                                                           \
-        if (!result) say(" %lld", (long long)(show));                                                                                                \
-        return result;                                                                                                                               \
+#define ASK(op, call, type, show) \
+    static CUresult op_##op(const struct argument *a) \
+    { \
+        type value = (type)0; \
+        CUresult result = PTSZ(call, a[0].stream, &value); \
+        if (!result) say(" %lld", (long long)(show)); \
+        return result; \
     }
 ASK(priority, cuStreamGetPriority, int, value)
 ASK(flags, cuStreamGetFlags, unsigned, value)
@@ -136,10 +145,10 @@ static CUresult op_ctxsync(const struct argument *a) { return (void)a, CU(cuCtxS
 
 /* --- work --- */
 
-#define LAUNCH_ON(kernel, at, ...)                                                                                                                   \
-    do {                                                                                                                                             \
-        void *parameters_[] = {__VA_ARGS__};                                                                                                         \
-        return PTSZ(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, at, parameters_, NULL);                                                             \
+#define LAUNCH_ON(kernel, at, ...) \
+    do { \
+        void *parameters_[] = {__VA_ARGS__}; \
+        return PTSZ(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, at, parameters_, NULL); \
     } while (0)
 
 static CUresult op_step(const struct argument *a)
@@ -160,18 +169,39 @@ static CUresult op_stepx(const struct argument *a)
     CUdeviceptr cell = a[1].cell;
     unsigned k = (unsigned)a[2].number, us = (unsigned)a[3].number;
     void *parameters[] = {&cell, &k, &us};
-    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value = {.priority = (int)a[4].number}};
-    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = a[0].stream,
-                             .attrs = &attribute, .numAttrs = 1};
+    CUlaunchAttribute attribute = {
+        .id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value = {.priority = (int)a[4].number}};
+    CUlaunchConfig config = {.gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = a[0].stream,
+        .attrs = &attribute,
+        .numAttrs = 1};
     CUresult result = PTSZ(cuLaunchKernelEx, &config, kernels[device].step31, parameters, NULL);
-    if (attribute.value.priority != (int)a[4].number || config.hStream != a[0].stream) say(" changed");
+    if (attribute.value.priority != (int)a[4].number || config.hStream != a[0].stream)
+        say(" changed");
     return result;
 }
 
-static CUresult op_set(const struct argument *a) { return PTSZ(cuMemsetD32Async, a[1].cell, (unsigned)a[2].number, 1, a[0].stream); }
-static CUresult op_setd(const struct argument *a) { return PTDS(cuMemsetD32_v2, a[0].cell, (unsigned)a[1].number, 1); }
-static CUresult op_copy(const struct argument *a) { return PTSZ(cuMemcpyAsync, a[1].cell, a[2].cell, 4, a[0].stream); }
-static CUresult op_copyd(const struct argument *a) { return PTDS(cuMemcpyDtoD_v2, a[0].cell, a[1].cell, 4); }
+static CUresult op_set(const struct argument *a)
+{
+    return PTSZ(cuMemsetD32Async, a[1].cell, (unsigned)a[2].number, 1, a[0].stream);
+}
+static CUresult op_setd(const struct argument *a)
+{
+    return PTDS(cuMemsetD32_v2, a[0].cell, (unsigned)a[1].number, 1);
+}
+static CUresult op_copy(const struct argument *a)
+{
+    return PTSZ(cuMemcpyAsync, a[1].cell, a[2].cell, 4, a[0].stream);
+}
+static CUresult op_copyd(const struct argument *a)
+{
+    return PTDS(cuMemcpyDtoD_v2, a[0].cell, a[1].cell, 4);
+}
 static CUresult op_up(const struct argument *a)
 {
     unsigned value = (unsigned)a[2].number;
@@ -182,7 +212,10 @@ static CUresult op_upd(const struct argument *a)
     unsigned value = (unsigned)a[1].number;
     return PTDS(cuMemcpyHtoD_v2, a[0].cell, &value, 4);
 }
-static CUresult op_down(const struct argument *a) { return PTSZ(cuMemcpyDtoHAsync_v2, (void *)(uintptr_t)a[1].cell, a[2].cell, 4, a[0].stream); }
+static CUresult op_down(const struct argument *a)
+{
+    return PTSZ(cuMemcpyDtoHAsync_v2, (void *)(uintptr_t)a[1].cell, a[2].cell, 4, a[0].stream);
+}
 static CUresult op_read(const struct argument *a)
 {
     unsigned value = 0;
@@ -190,18 +223,31 @@ static CUresult op_read(const struct argument *a)
     if (!result) say(" %u", value);
     return result;
 }
-static CUresult op_value(const struct argument *a) { return PTSZ(cuStreamWriteValue32_v2, a[0].stream, a[1].cell, (unsigned)a[2].number, 0); }
+static CUresult op_value(const struct argument *a)
+{
+    return PTSZ(cuStreamWriteValue32_v2, a[0].stream, a[1].cell, (unsigned)a[2].number, 0);
+}
 
-/* What comes behind it on the stream waits until another line releases the cell, so that it is certain what has not run yet. */
-static CUresult op_hold(const struct argument *a) { return PTSZ(cuStreamWaitValue32_v2, a[0].stream, a[1].cell, 1, CU_STREAM_WAIT_VALUE_GEQ); }
+/* What comes behind it on the stream waits until another line releases the cell, so that it is
+ * certain what has not run yet. */
+static CUresult op_hold(const struct argument *a)
+{
+    return PTSZ(cuStreamWaitValue32_v2, a[0].stream, a[1].cell, 1, CU_STREAM_WAIT_VALUE_GEQ);
+}
 static CUresult op_release(const struct argument *a)
 {
     *(volatile unsigned *)(uintptr_t)a[0].cell = 1;
     return CUDA_SUCCESS;
 }
 
-static CUresult op_alloc(const struct argument *a) { return PTSZ(cuMemAllocAsync, a[1].cell_slot, 4, a[0].stream); }
-static CUresult op_free(const struct argument *a) { return PTSZ(cuMemFreeAsync, a[1].cell, a[0].stream); }
+static CUresult op_alloc(const struct argument *a)
+{
+    return PTSZ(cuMemAllocAsync, a[1].cell_slot, 4, a[0].stream);
+}
+static CUresult op_free(const struct argument *a)
+{
+    return PTSZ(cuMemFreeAsync, a[1].cell, a[0].stream);
+}
 
 /* --- host functions and callbacks --- */
 
@@ -240,9 +286,18 @@ static void CUDA_CB stream_called(CUstream stream, CUresult status, void *data)
     call->status = status;
 }
 
-static CUresult op_host(const struct argument *a) { return PTSZ(cuLaunchHostFunc, a[0].stream, host_called, call_new(a)); }
-static void CUDA_CB pause_called(void *us) { nanosleep(&(struct timespec){0, (long)(intptr_t)us * 1000}, NULL); }
-static CUresult op_pause(const struct argument *a) { return PTSZ(cuLaunchHostFunc, a[0].stream, pause_called, (void *)(intptr_t)a[1].number); }
+static CUresult op_host(const struct argument *a)
+{
+    return PTSZ(cuLaunchHostFunc, a[0].stream, host_called, call_new(a));
+}
+static void CUDA_CB pause_called(void *us)
+{
+    nanosleep(&(struct timespec){0, (long)(intptr_t)us * 1000}, NULL);
+}
+static CUresult op_pause(const struct argument *a)
+{
+    return PTSZ(cuLaunchHostFunc, a[0].stream, pause_called, (void *)(intptr_t)a[1].number);
+}
 static CUresult op_callback(const struct argument *a)
 {
     struct call *call = call_new(a);
@@ -259,17 +314,31 @@ static void print_callbacks(void)
         if (c->stream == CU_STREAM_PER_THREAD) strcpy(name, "own");
         for (int i = 0; c->stream && i < SLOTS; i++)
             if (c->stream == streams[i]) snprintf(name, sizeof name, "s%d", i);
-        if (c->calls) printf("callback of line %d: stream %s, status %d, times %d\n", c->line, name, (int)c->status, c->calls);
+        if (c->calls)
+            printf("callback of line %d: stream %s, status %d, times %d\n", c->line, name,
+                (int)c->status, c->calls);
         else printf("callback of line %d: none\n", c->line);
     }
 }
 
 /* --- events --- */
 
-static CUresult op_event(const struct argument *a) { return CU(cuEventCreate, a[0].event, (unsigned)a[1].number); }
-static CUresult op_record(const struct argument *a) { return PTSZ(cuEventRecord, *a[0].event, a[1].stream); }
-static CUresult op_recordx(const struct argument *a) { return PTSZ(cuEventRecordWithFlags, *a[0].event, a[1].stream, (unsigned)a[2].number); }
-static CUresult op_wait(const struct argument *a) { return PTSZ(cuStreamWaitEvent, a[0].stream, *a[1].event, 0); }
+static CUresult op_event(const struct argument *a)
+{
+    return CU(cuEventCreate, a[0].event, (unsigned)a[1].number);
+}
+static CUresult op_record(const struct argument *a)
+{
+    return PTSZ(cuEventRecord, *a[0].event, a[1].stream);
+}
+static CUresult op_recordx(const struct argument *a)
+{
+    return PTSZ(cuEventRecordWithFlags, *a[0].event, a[1].stream, (unsigned)a[2].number);
+}
+static CUresult op_wait(const struct argument *a)
+{
+    return PTSZ(cuStreamWaitEvent, a[0].stream, *a[1].event, 0);
+}
 static CUresult op_esync(const struct argument *a) { return CU(cuEventSynchronize, *a[0].event); }
 static CUresult op_edestroy(const struct argument *a) { return CU(cuEventDestroy_v2, *a[0].event); }
 static CUresult op_equery(const struct argument *a) { return CU(cuEventQuery, *a[0].event); }
@@ -286,7 +355,10 @@ static CUresult op_ipc(const struct argument *a)
 
 /* --- graphs --- */
 
-static CUresult op_begin(const struct argument *a) { return PTSZ(cuStreamBeginCapture_v2, a[0].stream, (CUstreamCaptureMode)a[1].number); }
+static CUresult op_begin(const struct argument *a)
+{
+    return PTSZ(cuStreamBeginCapture_v2, a[0].stream, (CUstreamCaptureMode)a[1].number);
+}
 static CUresult op_end(const struct argument *a)
 {
     size_t nodes = 0;
@@ -300,20 +372,32 @@ static CUresult op_info(const struct argument *a)
     CUstreamCaptureStatus status = 0;
     cuuint64_t id;
     size_t count = 0;
-    CUresult result = PTSZ(cuStreamGetCaptureInfo_v2, a[0].stream, &status, &id, NULL, NULL, &count);
+    CUresult result =
+        PTSZ(cuStreamGetCaptureInfo_v2, a[0].stream, &status, &id, NULL, NULL, &count);
     if (!result) say(" %d %zu", (int)status, count);
     return result;
 }
-static CUresult op_instantiate(const struct argument *a) { return CU(cuGraphInstantiateWithFlags, &a[0].graph->exec, a[0].graph->graph, 0); }
+static CUresult op_instantiate(const struct argument *a)
+{
+    return CU(cuGraphInstantiateWithFlags, &a[0].graph->exec, a[0].graph->graph, 0);
+}
 static CUresult op_instantiatex(const struct argument *a)
 {
-    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, .hUploadStream = a[1].stream};
-    CUresult result = PTSZ(cuGraphInstantiateWithParams, &a[0].graph->exec, a[0].graph->graph, &params);
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {
+        .flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, .hUploadStream = a[1].stream};
+    CUresult result =
+        PTSZ(cuGraphInstantiateWithParams, &a[0].graph->exec, a[0].graph->graph, &params);
     if (params.hUploadStream != a[1].stream) say(" changed");
     return result;
 }
-static CUresult op_upload(const struct argument *a) { return PTSZ(cuGraphUpload, a[0].graph->exec, a[1].stream); }
-static CUresult op_launch(const struct argument *a) { return PTSZ(cuGraphLaunch, a[0].graph->exec, a[1].stream); }
+static CUresult op_upload(const struct argument *a)
+{
+    return PTSZ(cuGraphUpload, a[0].graph->exec, a[1].stream);
+}
+static CUresult op_launch(const struct argument *a)
+{
+    return PTSZ(cuGraphLaunch, a[0].graph->exec, a[1].stream);
+}
 
 /* The thread itself sleeps. */
 static CUresult op_rest(const struct argument *a)
@@ -329,20 +413,22 @@ static const struct {
     operation *run;
 } operations[] = {
 #define OPERATION(name, arguments) {#name, arguments, op_##name},
-    OPERATION(create, "sn") OPERATION(createp, "snn") OPERATION(green, "snn") OPERATION(destroy, "s")
-    OPERATION(priority, "s") OPERATION(flags, "s") OPERATION(id, "s") OPERATION(context, "s") OPERATION(capturing, "s")
-    OPERATION(getprio, "s") OPERATION(setprio, "sn") OPERATION(range, "")
-    OPERATION(query, "s") OPERATION(poll, "s") OPERATION(sync, "s") OPERATION(ctxsync, "")
-    OPERATION(step, "scnn") OPERATION(stepx, "scnnn") OPERATION(mix, "sccn")
-    OPERATION(set, "scn") OPERATION(setd, "cn") OPERATION(copy, "scc") OPERATION(copyd, "cc") OPERATION(up, "scn") OPERATION(upd, "cn")
-    OPERATION(down, "scc") OPERATION(read, "c") OPERATION(value, "scn") OPERATION(hold, "sc") OPERATION(release, "c")
-    OPERATION(alloc, "sc") OPERATION(free, "sc")
-    OPERATION(host, "scn") OPERATION(callback, "scn") OPERATION(pause, "sn") OPERATION(rest, "n") OPERATION(device, "n")
-    OPERATION(event, "en") OPERATION(record, "es") OPERATION(recordx, "esn") OPERATION(wait, "se") OPERATION(esync, "e") OPERATION(edestroy, "e")
-    OPERATION(equery, "e") OPERATION(epoll, "e") OPERATION(ipc, "e")
-    OPERATION(begin, "sn") OPERATION(end, "sg") OPERATION(info, "s") OPERATION(instantiate, "g") OPERATION(instantiatex, "gs")
-    OPERATION(upload, "gs") OPERATION(launch, "gs")
-};
+    OPERATION(create, "sn") OPERATION(createp, "snn") OPERATION(green, "snn") OPERATION(destroy,
+        "s") OPERATION(priority, "s") OPERATION(flags, "s") OPERATION(id, "s") OPERATION(context,
+        "s") OPERATION(capturing, "s") OPERATION(getprio, "s") OPERATION(setprio,
+        "sn") OPERATION(range, "") OPERATION(query, "s") OPERATION(poll, "s") OPERATION(sync,
+        "s") OPERATION(ctxsync, "") OPERATION(step, "scnn") OPERATION(stepx, "scnnn") OPERATION(mix,
+        "sccn") OPERATION(set, "scn") OPERATION(setd, "cn") OPERATION(copy, "scc") OPERATION(copyd,
+        "cc") OPERATION(up, "scn") OPERATION(upd, "cn") OPERATION(down, "scc") OPERATION(read, "c")
+        OPERATION(value, "scn") OPERATION(hold, "sc") OPERATION(release, "c") OPERATION(alloc, "sc")
+            OPERATION(free, "sc") OPERATION(host, "scn") OPERATION(callback, "scn")
+                OPERATION(pause, "sn") OPERATION(rest, "n") OPERATION(device, "n")
+                    OPERATION(event, "en") OPERATION(record, "es") OPERATION(recordx, "esn")
+                        OPERATION(wait, "se") OPERATION(esync, "e") OPERATION(edestroy, "e")
+                            OPERATION(equery, "e") OPERATION(epoll, "e") OPERATION(ipc, "e")
+                                OPERATION(begin, "sn") OPERATION(end, "sg") OPERATION(info, "s")
+                                    OPERATION(instantiate, "g") OPERATION(instantiatex, "gs")
+                                        OPERATION(upload, "gs") OPERATION(launch, "gs")};
 
 static int wrong(int number, const char *what)
 {
@@ -375,10 +461,13 @@ static void read_program(const char *path)
             continue;
         }
         line->number = number;
-        int words = sscanf(text, "%d %15s %15s %15s %15s %15s %15s %15s", &line->thread, line->words[0], line->words[1], line->words[2], line->words[3],
-                           line->words[4], line->words[5], line->words[6]);
+        int words = sscanf(text, "%d %15s %15s %15s %15s %15s %15s %15s", &line->thread,
+            line->words[0], line->words[1], line->words[2], line->words[3], line->words[4],
+            line->words[5], line->words[6]);
         if (words <= 0) continue;
-        if (words != 2 + (int)strlen(arguments_of(line)) || line->thread < 0 || line->thread >= THREADS) wrong(number, "wrong arguments");
+        if (words != 2 + (int)strlen(arguments_of(line)) || line->thread < 0 ||
+            line->thread >= THREADS)
+            wrong(number, "wrong arguments");
         if (line->thread >= thread_count) thread_count = line->thread + 1;
         if (++line_count == LINES) wrong(number, "too many");
     }
@@ -394,13 +483,16 @@ static struct argument argument_of(const struct line *line, char kind, const cha
     if (kind == 's' && !strcmp(word, "zero")) return a;
     if (kind == 's' && !strcmp(word, "legacy")) return a.stream = CU_STREAM_LEGACY, a;
     if (kind == 's' && !strcmp(word, "own")) return a.stream = CU_STREAM_PER_THREAD, a;
-    if (slot < 0 || slot >= SLOTS || !strchr(kind == 'c' ? "chm" : (char[]){kind, 0}, word[0])) wrong(line->number, word);
+    if (slot < 0 || slot >= SLOTS || !strchr(kind == 'c' ? "chm" : (char[]){kind, 0}, word[0]))
+        wrong(line->number, word);
     a.stream_slot = &streams[slot];
     a.stream = streams[slot];
     a.event = &events[slot];
     a.graph = &graphs[slot];
     a.cell_slot = &made_cells[slot];
-    a.cell = word[0] == 'c' ? device_cells + (CUdeviceptr)slot * 4 : word[0] == 'h' ? host_cells + (CUdeviceptr)slot * 4 : made_cells[slot];
+    a.cell = word[0] == 'c'   ? device_cells + (CUdeviceptr)slot * 4
+             : word[0] == 'h' ? host_cells + (CUdeviceptr)slot * 4
+                              : made_cells[slot];
     return a;
 }
 
@@ -408,7 +500,8 @@ static void run_line(struct line *line)
 {
     struct argument arguments[WORDS] = {0};
     const char *kinds = arguments_of(line);
-    for (size_t i = 0; kinds[i]; i++) arguments[i] = argument_of(line, kinds[i], line->words[i + 1]);
+    for (size_t i = 0; kinds[i]; i++)
+        arguments[i] = argument_of(line, kinds[i], line->words[i + 1]);
     said[0] = 0;
     line_now = line->number;
     CUresult result = line->run(arguments);
@@ -453,7 +546,8 @@ static void *worker(void *number)
 
 static void print_cells(void)
 {
-    const volatile unsigned *device = (unsigned *)(uintptr_t)device_cells, *host = (unsigned *)(uintptr_t)host_cells;
+    const volatile unsigned *device = (unsigned *)(uintptr_t)device_cells,
+                            *host = (unsigned *)(uintptr_t)host_cells;
     for (int i = 0; i < SLOTS; i++)
         if (device[i]) printf("cell c%d %u\n", i, device[i]);
     for (int i = 0; i < SLOTS; i++)

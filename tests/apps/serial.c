@@ -1,8 +1,10 @@
 /*
- * serial WHAT: programs that tell whether their streams run in the order in which work was issued, and whether all that they asked for still holds. What they
- * print is the same without a policy where it says so in the case (tests/cases/test_sharing.py).
+ * serial WHAT: programs that tell whether their streams run in the order in which work was issued,
+ * and whether all that they asked for still holds. What they print is the same without a policy
+ * where it says so in the case (tests/cases/test_sharing.py).
  *
- * A gate holds back a stream; where everything runs on one stream, it holds back what was issued after it.
+ * A gate holds back a stream; where everything runs on one stream, it holds back what was issued
+ * after it.
  */
 #include "tests/apps/app.h"
 
@@ -42,10 +44,12 @@ static void issue(void)
     SAY(cuStreamQuery, CU_STREAM_PER_THREAD);
     SAY(cuStreamQuery_ptsz, NULL);
     open_gate(gate);
-    OK(cuMemcpyDtoH_v2_ptds, memory + 8, AT(6), 1); /* a call without a stream, of the thread's own */
+    OK(cuMemcpyDtoH_v2_ptds, memory + 8, AT(6),
+        1); /* a call without a stream, of the thread's own */
     printf("straight after %d\n", memory[8]);
     OK(cuCtxSynchronize);
-    printf("values %d %d %d %d %d %d %d\n", memory[0], memory[1], memory[2], memory[3], memory[4], memory[5], memory[6]);
+    printf("values %d %d %d %d %d %d %d\n", memory[0], memory[1], memory[2], memory[3], memory[4],
+        memory[5], memory[6]);
 }
 
 /* Destroying a stream neither waits for its work nor ends it. */
@@ -179,7 +183,13 @@ static void events(void)
     OK(cuEventElapsedTime, &ms, e[1], e[2]);
     printf("in order %d\n", ms >= 0);
     SAY(cuEventQuery, e[1]);
-    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = b};
+    CUlaunchConfig config = {.gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = b};
     OK(cuLaunchKernelEx, &config, empty, NULL, NULL);
     printf("its own stream %d\n", config.hStream == b);
 }
@@ -246,7 +256,8 @@ static void graphs(void)
     printf("afterwards %d\n", memory[0]);
 }
 
-/* Another thread captures a blocking stream, which forbids the legacy stream; this one goes on with everything else. */
+/* Another thread captures a blocking stream, which forbids the legacy stream; this one goes on with
+ * everything else. */
 static pthread_barrier_t meet;
 static void *captures(void *unused)
 {
@@ -289,7 +300,8 @@ static void captured_elsewhere(void)
     pthread_join(thread, NULL);
 }
 
-/* The order among the thread's own default stream and others, where nothing but serial makes it, while another thread captures. */
+/* The order among the thread's own default stream and others, where nothing but serial makes it,
+ * while another thread captures. */
 static void own_meanwhile(void)
 {
     pthread_t thread;
@@ -427,7 +439,8 @@ static void immediate(void)
     OK(cuStreamBeginCapture_v2, a, CU_STREAM_CAPTURE_MODE_GLOBAL);
     OK(cuLaunchKernel, sleeps, 1, 1, 1, 1, 1, 1, 0, a, parameters, NULL);
     OK(cuMemsetD8Async, AT(1), 6, 1, a);
-    OK(cuMemsetD8Async, AT(2), 7, 1, b); /* meanwhile: not waited for, which would break the capture */
+    OK(cuMemsetD8Async, AT(2), 7, 1,
+        b); /* meanwhile: not waited for, which would break the capture */
     OK(cuStreamEndCapture, a, &graph);
     OK(cuGraphInstantiateWithFlags, &exec, graph, 0);
     OK(cuGraphLaunch, exec, b);
@@ -453,10 +466,13 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } all[] = {{"issue", issue}, {"destroyed", destroyed}, {"getters", getters}, {"callbacks", callbacks}, {"many_callbacks", many_callbacks},
-               {"events", events}, {"graphs", graphs}, {"captured_elsewhere", captured_elsewhere}, {"own_meanwhile", own_meanwhile}, {"late", late},
-               {"contexts", contexts}, {"threads", threads}, {"immediate", immediate}, {"refused_callbacks", refused_callbacks}};
-    setenv("CUSTREAM_FAKE_DEPTH", "0", 0); /* many_callbacks has more behind its gate than a queue takes; before the driver is opened */
+    } all[] = {{"issue", issue}, {"destroyed", destroyed}, {"getters", getters},
+        {"callbacks", callbacks}, {"many_callbacks", many_callbacks}, {"events", events},
+        {"graphs", graphs}, {"captured_elsewhere", captured_elsewhere},
+        {"own_meanwhile", own_meanwhile}, {"late", late}, {"contexts", contexts},
+        {"threads", threads}, {"immediate", immediate}, {"refused_callbacks", refused_callbacks}};
+    setenv("CUSTREAM_FAKE_DEPTH", "0", 0); /* many_callbacks has more behind its gate than a queue
+                                              takes; before the driver is opened */
     app_start(0);
     empty = app_kernel("empty");
     sleeps = app_kernel("sleep");

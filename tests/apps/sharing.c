@@ -1,12 +1,12 @@
 /*
- * sharing WHAT [ARGUMENT...]: creates and destroys streams and prints which handles it got, numbered as they were first seen. What a pool makes of that is for
- * the case to say.
+ * sharing WHAT [ARGUMENT...]: creates and destroys streams and prints which handles it got,
+ * numbered as they were first seen. What a pool makes of that is for the case to say.
  *
- *   script STEP...      cK creates a stream of kind K, dI destroys the I-th created, wI puts work on it, bI and eI begin and end a capture on it, jI has it join
- *                       the capture of the stream created before it
- *   threads T ROUNDS N  T threads create, use and destroy at once, then N streams are made and kept
- *   contexts            contexts that end in every way, with streams in them
- *   fork                what a child may do with them
+ *   script STEP...      cK creates a stream of kind K, dI destroys the I-th created, wI puts work
+ * on it, bI and eI begin and end a capture on it, jI has it join the capture of the stream created
+ * before it threads T ROUNDS N  T threads create, use and destroy at once, then N streams are made
+ * and kept contexts            contexts that end in every way, with streams in them fork what a
+ * child may do with them
  */
 #include "tests/apps/app.h"
 
@@ -23,20 +23,23 @@ static int number(CUstream stream)
 static const struct {
     unsigned flags;
     int priority;
-} kinds[] = {{CU_STREAM_DEFAULT, 0}, {CU_STREAM_NON_BLOCKING, 0}, {CU_STREAM_NON_BLOCKING, -1}, {CU_STREAM_NON_BLOCKING, -5}, {CU_STREAM_NON_BLOCKING, -100},
-             {CU_STREAM_DEFAULT, 7}};
+} kinds[] = {{CU_STREAM_DEFAULT, 0}, {CU_STREAM_NON_BLOCKING, 0}, {CU_STREAM_NON_BLOCKING, -1},
+    {CU_STREAM_NON_BLOCKING, -5}, {CU_STREAM_NON_BLOCKING, -100}, {CU_STREAM_DEFAULT, 7}};
 
 static CUresult create(int kind, CUstream *out)
 {
     int priority = kinds[kind].priority;
-    return kind ? CU(cuStreamCreateWithPriority, out, kinds[kind].flags, priority) : CU(cuStreamCreate, out, kinds[kind].flags);
+    return kind ? CU(cuStreamCreateWithPriority, out, kinds[kind].flags, priority)
+                : CU(cuStreamCreate, out, kinds[kind].flags);
 }
 
 /* Whether the stream is what was asked for. */
 static int is_kind(CUstream stream, int kind)
 {
     unsigned flags = 99;
-    int priority = 99, wanted = kinds[kind].priority < -5 ? -5 : kinds[kind].priority > 0 ? 0 : kinds[kind].priority;
+    int priority = 99, wanted = kinds[kind].priority < -5  ? -5
+                                : kinds[kind].priority > 0 ? 0
+                                                           : kinds[kind].priority;
     OK(cuStreamGetFlags, stream, &flags);
     OK(cuStreamGetPriority, stream, &priority);
     return flags == kinds[kind].flags && priority == wanted;
@@ -54,7 +57,9 @@ static void step(char what, int i)
     switch (what) {
     case 'c':
         result = create(i, &made[count]);
-        if (result == CUDA_SUCCESS) printf("stream %d%s\n", number(made[count]), is_kind(made[count], i) ? "" : " of another kind");
+        if (result == CUDA_SUCCESS)
+            printf("stream %d%s\n", number(made[count]),
+                is_kind(made[count], i) ? "" : " of another kind");
         count++;
         break;
     case 'd': result = CU(cuStreamDestroy_v2, made[i]); break;
@@ -81,7 +86,8 @@ static void *creates(void *argument)
     pthread_barrier_wait(&start);
     for (int i = 0; i < rounds; i++) {
         CUstream stream[3];
-        for (int k = 0; k < 3; k++) OK(cuStreamCreateWithPriority, &stream[k], kinds[kind].flags, 0);
+        for (int k = 0; k < 3; k++)
+            OK(cuStreamCreateWithPriority, &stream[k], kinds[kind].flags, 0);
         for (int k = 0; k < 3; k++) OK(cuMemsetD8Async, byte, 1, 1, stream[k]);
         for (int k = 0; k < 3; k++) OK(cuStreamDestroy_v2, stream[k]);
     }
@@ -188,7 +194,8 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "script"))
         for (int i = 2; i < argc; i++) step(*argv[i], atoi(argv[i] + 1));
-    else if (!strcmp(what, "threads")) rounds = atoi(argv[3]), threads(atoi(argv[2]), atoi(argv[4]));
+    else if (!strcmp(what, "threads"))
+        rounds = atoi(argv[3]), threads(atoi(argv[2]), atoi(argv[4]));
     else if (!strcmp(what, "contexts")) contexts();
     else if (!strcmp(what, "fork")) forked();
     else return 2;

@@ -1,6 +1,7 @@
 /*
- * Signals while the shim records: a signal that only the program's thread takes stays pending while that thread blocks it, since no other thread of
- * the process may take it; a timer's signals all arrive on the program's thread.
+ * Signals while the shim records: a signal that only the program's thread takes stays pending while
+ * that thread blocks it, since no other thread of the process may take it; a timer's signals all
+ * arrive on the program's thread.
  */
 #include "tests/apps/app.h"
 
@@ -17,7 +18,8 @@ static void handler(int unused)
     if (app_tid() != main_tid) elsewhere++;
 }
 
-/* Signal by signal: a sigset_t has room for more than there are, and neither the kernel nor sigemptyset() of newer C libraries writes the rest. */
+/* Signal by signal: a sigset_t has room for more than there are, and neither the kernel nor
+ * sigemptyset() of newer C libraries writes the rest. */
 static int same(const sigset_t *a, const sigset_t *b)
 {
     for (int i = 1; i <= SIGRTMAX; i++)

@@ -1,5 +1,6 @@
-/* libslow_cupti.so: the simulated CUPTI, to which it is linked, for a process that takes SLOW_CUPTI_MS to load it, and SLOW_CUPTI_START_MS to have its first
- * attribute set; NVIDIA's takes a while, too. */
+/* libslow_cupti.so: the simulated CUPTI, to which it is linked, for a process that takes
+ * SLOW_CUPTI_MS to load it, and SLOW_CUPTI_START_MS to have its first attribute set; NVIDIA's takes
+ * a while, too. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,9 +1,11 @@
 /*
- * soak SECONDS [PACE]: everything that comes and goes, for that long or with 0 until its input ends. PACE is the pause between two rounds of a thread in
- * microseconds (2000). Each second, and at the end, it prints "at CALLS" with all CUDA calls so far; tests/soak.py reads its memory then.
+ * soak SECONDS [PACE]: everything that comes and goes, for that long or with 0 until its input
+ * ends. PACE is the pause between two rounds of a thread in microseconds (2000). Each second, and
+ * at the end, it prints "at CALLS" with all CUDA calls so far; tests/soak.py reads its memory then.
  *
- * soak hold KIND N ROUNDS: N things alive at once, used and ended again, ROUNDS times over. "at CALLS there" and "at CALLS gone" are printed
- * then, and each time a byte of input is waited for. KIND: streams, events, graphs, threads.
+ * soak hold KIND N ROUNDS: N things alive at once, used and ended again, ROUNDS times over. "at
+ * CALLS there" and "at CALLS gone" are printed then, and each time a byte of input is waited for.
+ * KIND: streams, events, graphs, threads.
  *
  * soak calls N THREADS: N cheap calls by that many threads.
  */
@@ -25,7 +27,8 @@ static long pace = 2000;
 static unsigned long calls_so_far(void)
 {
     unsigned long n = cheap;
-    for (struct app_call *c = __atomic_load_n(&app_calls, __ATOMIC_ACQUIRE); c; c = c->next) n += (unsigned long)__atomic_load_n(&c->count, __ATOMIC_RELAXED);
+    for (struct app_call *c = __atomic_load_n(&app_calls, __ATOMIC_ACQUIRE); c; c = c->next)
+        n += (unsigned long)__atomic_load_n(&c->count, __ATOMIC_RELAXED);
     return n;
 }
 
@@ -45,7 +48,10 @@ static void seen(void)
 /* --- what comes and goes --- */
 
 static void CUDA_CB function(void *unused) { (void)unused, functions++; }
-static void CUDA_CB callback(CUstream stream, CUresult status, void *unused) { (void)stream, (void)status, (void)unused, functions++; }
+static void CUDA_CB callback(CUstream stream, CUresult status, void *unused)
+{
+    (void)stream, (void)status, (void)unused, functions++;
+}
 
 static void streams_and_events(void)
 {
@@ -147,7 +153,8 @@ static void contexts(void)
     OK(cuCtxSetCurrent, app_context);
 }
 
-static void (*const kinds[])(void) = {streams_and_events, host_functions, streams_and_events, graphs, host_functions};
+static void (*const kinds[])(void) = {
+    streams_and_events, host_functions, streams_and_events, graphs, host_functions};
 
 static void *works(void *which)
 {
@@ -179,7 +186,8 @@ static void *makes_threads(void *unused)
     return unused;
 }
 
-/* Children that do nothing, that make a call, which CUDA refuses them, and that become another program. */
+/* Children that do nothing, that make a call, which CUDA refuses them, and that become another
+ * program. */
 static void *forks(void *unused)
 {
     OK(cuCtxSetCurrent, app_context);
@@ -227,7 +235,8 @@ static void hold_streams(long n)
     for (long i = 0; i < n; i++) LAUNCH(empty, all[i]);
     OK(cuCtxSynchronize);
     at("there"), seen();
-    for (long i = n; i-- > 0;) OK(cuStreamDestroy_v2, all[i]); /* newest first: quick on the simulated GPU */
+    for (long i = n; i-- > 0;)
+        OK(cuStreamDestroy_v2, all[i]); /* newest first: quick on the simulated GPU */
     free(all);
 }
 
@@ -306,7 +315,8 @@ static int hold(const char *kind, long n, long rounds)
     static const struct {
         const char *name;
         void (*hold)(long n);
-    } all[] = {{"streams", hold_streams}, {"events", hold_events}, {"graphs", hold_graphs}, {"threads", hold_threads}};
+    } all[] = {{"streams", hold_streams}, {"events", hold_events}, {"graphs", hold_graphs},
+        {"threads", hold_threads}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(all[i].name, kind)) continue;
         fill_tables();

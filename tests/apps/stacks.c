@@ -22,7 +22,8 @@ static void launch(void) { CU(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, strea
 static void create(void)
 {
     CUstream made;
-    if (CU(cuStreamCreate, &made, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) CU(cuStreamDestroy_v2, made);
+    if (CU(cuStreamCreate, &made, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS)
+        CU(cuStreamDestroy_v2, made);
 }
 
 static void range(void) { nvtxRangePushA(text), nvtxRangePop(); }

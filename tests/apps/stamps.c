@@ -1,7 +1,9 @@
 /*
- * stamps: how often the shim reads the processor's counter in each kind of call, ten calls each: "NAME COUNT" lines. Then a launch beside a capture.
+ * stamps: how often the shim reads the processor's counter in each kind of call, ten calls each:
+ * "NAME COUNT" lines. Then a launch beside a capture.
  *
- * The counter is kept from this thread. So each reading is a fault, which is counted if it comes from the shim, and then made good.
+ * The counter is kept from this thread. So each reading is a fault, which is counted if it comes
+ * from the shim, and then made good.
  */
 #include "tests/apps/app.h"
 
@@ -35,7 +37,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
         return;
     }
     const unsigned long long now = __builtin_ia32_rdtscp(&id);
-    if (dladdr(code, &file) && file.dli_fname && strstr(file.dli_fname, "libcustream_shim")) stamps++;
+    if (dladdr(code, &file) && file.dli_fname && strstr(file.dli_fname, "libcustream_shim"))
+        stamps++;
     registers[REG_RAX] = (greg_t)(now & 0xffffffff);
     registers[REG_RDX] = (greg_t)(now >> 32);
     if (with_id) registers[REG_RCX] = id;
@@ -58,8 +61,9 @@ static void all(void)
     static const struct {
         const char *name;
         void (*call)(void);
-    } calls[] = {{"launch", launch_on_stream}, {"launch_default", launch_on_default}, {"launch_own", launch_on_own},     {"set", set_on_stream}, {"set_default", set_on_default},
-                 {"record", record},           {"wait", wait_for},                    {"synchronize", synchronize}, {"query", query}};
+    } calls[] = {{"launch", launch_on_stream}, {"launch_default", launch_on_default},
+        {"launch_own", launch_on_own}, {"set", set_on_stream}, {"set_default", set_on_default},
+        {"record", record}, {"wait", wait_for}, {"synchronize", synchronize}, {"query", query}};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         calls[i].call(); /* the first of its kind may have more to do */
         stamps = 0;
@@ -70,7 +74,8 @@ static void all(void)
     }
 }
 
-/* Work of a thread's own stream beside a capture: a policy for the order of all work does most about that. */
+/* Work of a thread's own stream beside a capture: a policy for the order of all work does most
+ * about that. */
 static void beside_a_capture(void)
 {
     CUgraph graph;

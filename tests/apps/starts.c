@@ -1,5 +1,6 @@
 /*
- * starts HOW: ways in which processes begin, live and end that other programs here have not. 100 launches, or as many as the row of test_starts.py says.
+ * starts HOW: ways in which processes begin, live and end that other programs here have not. 100
+ * launches, or as many as the row of test_starts.py says.
  */
 #include "tests/apps/app.h"
 
@@ -67,12 +68,14 @@ static int leaves_at_once(void *unused)
     _exit(3);
 }
 
-/* The first process of a namespace has a child that shares its memory, and is the first of another one. */
+/* The first process of a namespace has a child that shares its memory, and is the first of another
+ * one. */
 static void first_of_another(void)
 {
     static char stack[1 << 16];
     int status = 0;
-    const pid_t child = clone(leaves_at_once, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_NEWPID | SIGCHLD, NULL);
+    const pid_t child = clone(leaves_at_once, stack + sizeof stack,
+        CLONE_VM | CLONE_VFORK | CLONE_NEWPID | SIGCHLD, NULL);
     waitpid(child, &status, 0);
     printf("child of %d: %d\n", (int)getpid(), WEXITSTATUS(status));
 }
@@ -92,7 +95,8 @@ int main(int argc, char **argv)
     if (!strcmp(how, "namespace")) second_driver();
     begin();
     launch(100);
-    if (!strcmp(how, "noted")) signal(SIGTERM, notes), raise(SIGTERM), launch(10), printf("heard %d\n", (int)heard);
+    if (!strcmp(how, "noted"))
+        signal(SIGTERM, notes), raise(SIGTERM), launch(10), printf("heard %d\n", (int)heard);
     if (!strcmp(how, "term")) raise(SIGTERM);
     if (!strcmp(how, "int")) raise(SIGINT);
     if (!strcmp(how, "int-left")) signal(SIGINT, leaves), raise(SIGINT);

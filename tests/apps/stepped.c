@@ -1,10 +1,13 @@
 /*
- * A signal handler that calls CUDA, at every instruction of the shim that fills a record: the processor traps after each one (its trap flag), and the
- * handler makes a call at each place where it has made none. That takes many rounds: no two calls of a round are so close that they fall into one record.
+ * A signal handler that calls CUDA, at every instruction of the shim that fills a record: the
+ * processor traps after each one (its trap flag), and the handler makes a call at each place where
+ * it has made none. That takes many rounds: no two calls of a round are so close that they fall
+ * into one record.
  *
- * Host functions and stream callbacks are stepped on the driver's thread, NVTX on the program's. A delay is the shim's own host function, and begins in the
- * driver: the first few rounds step the driver's code too, which takes its time. Each thread's ring has gone round before, so that a slot which is published
- * and not filled shows: it holds a call of the first lap once more.
+ * Host functions and stream callbacks are stepped on the driver's thread, NVTX on the program's. A
+ * delay is the shim's own host function, and begins in the driver: the first few rounds step the
+ * driver's code too, which takes its time. Each thread's ring has gone round before, so that a slot
+ * which is published and not filled shows: it holds a call of the first lap once more.
  */
 #include "tests/apps/app.h"
 #include "tests/apps/step.h"
@@ -12,9 +15,9 @@
 #include <nvtx3/nvToolsExt.h>
 
 enum {
-    APART = 64,       /* instructions; filling a record takes less */
-    LAP = 1500,       /* calls; a ring of 64K holds 1024 */
-    WHOLE = 4,        /* rounds with the driver's code */
+    APART = 64, /* instructions; filling a record takes less */
+    LAP = 1500, /* calls; a ring of 64K holds 1024 */
+    WHOLE = 4,  /* rounds with the driver's code */
     ROUNDS_MOST = 500,
 };
 
@@ -30,7 +33,8 @@ static void trapped(int signal, siginfo_t *info, void *context)
     const int saved = errno;
     const uintptr_t at = step_place(context);
     if (rounds >= WHOLE && step_is_in(at, &driver)) step_no_more(context);
-    if (step_is_in(at, &shim) && since++ >= (rounds < WHOLE ? APART / 4 : APART) && !met[at - shim.from]) {
+    if (step_is_in(at, &shim) && since++ >= (rounds < WHOLE ? APART / 4 : APART) &&
+        !met[at - shim.from]) {
         met[at - shim.from] = rounds >= WHOLE;
         since = 0;
         calls++;
@@ -91,7 +95,8 @@ int main(void)
         since = rounds % APART; /* so that places near the beginning have their turn */
         OK(cuLaunchHostFunc, stream, first, NULL);
         OK(cuStreamAddCallback, stream, between, NULL, 0);
-        OK(cuMemsetD8Async, memory, 0, 4, stream); /* delayed on the stream, where a policy says so */
+        OK(cuMemsetD8Async, memory, 0, 4,
+            stream); /* delayed on the stream, where a policy says so */
         OK(cuLaunchHostFunc, stream, last, NULL);
         OK(cuStreamSynchronize, stream);
         steps(1);

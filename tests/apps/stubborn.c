@@ -1,23 +1,29 @@
-/* Goes on whatever the driver answers, and prints every answer: for failures on demand (CUSTREAM_FAKE_FAIL), older drivers and missing devices. */
+/* Goes on whatever the driver answers, and prints every answer: for failures on demand
+ * (CUSTREAM_FAKE_FAIL), older drivers and missing devices. */
 #include "tests/apps/app.h"
 #include "tests/patience.h"
 
 static int ran, accepted;
 static void CUDA_CB host(void *unused) { (void)unused, ran++; }
-static void CUDA_CB callback(CUstream stream, CUresult status, void *unused) { (void)stream, (void)status, (void)unused, ran++; }
+static void CUDA_CB callback(CUstream stream, CUresult status, void *unused)
+{
+    (void)stream, (void)status, (void)unused, ran++;
+}
 
 /* Every host function that was accepted runs, whether or not the driver lets us wait for it. */
 static void say_ran(void)
 {
-    for (unsigned ms = patience(10) * 1000; ms && __atomic_load_n(&ran, __ATOMIC_ACQUIRE) < accepted; ms--) app_sleep_ms(1);
+    for (unsigned ms = patience(10) * 1000;
+        ms && __atomic_load_n(&ran, __ATOMIC_ACQUIRE) < accepted; ms--)
+        app_sleep_ms(1);
     printf("accepted %d ran %d\n", accepted, ran);
 }
 
-#define SAY_HOST(symbol, ...)                                                                                                                        \
-    do {                                                                                                                                             \
-        int result_ = (int)CU(symbol, __VA_ARGS__);                                                                                                  \
-        accepted += result_ == 0;                                                                                                                    \
-        printf("%s %d\n", #symbol, result_);                                                                                                         \
+#define SAY_HOST(symbol, ...) \
+    do { \
+        int result_ = (int)CU(symbol, __VA_ARGS__); \
+        accepted += result_ == 0; \
+        printf("%s %d\n", #symbol, result_); \
     } while (0)
 
 int main(void)

@@ -1,6 +1,7 @@
 /*
- * Calls of every kind with arguments that a case knows: launches, copies, memsets, events, failures, default streams, priorities, a second thread.
- * Built twice: with dlsym, and linked to the driver.
+ * Calls of every kind with arguments that a case knows: launches, copies, memsets, events,
+ * failures, default streams, priorities, a second thread. Built twice: with dlsym, and linked to
+ * the driver.
  */
 #include "tests/apps/app.h"
 
@@ -14,7 +15,8 @@ static void *worker(void *unused)
     pthread_setname_np(pthread_self(), "worker");
     OK(cuCtxSetCurrent, app_context);
     NOTE("worker", "%ld", app_tid());
-    for (int i = 0; i < 5; i++) OK(cuLaunchKernel_ptsz, empty, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL);
+    for (int i = 0; i < 5; i++)
+        OK(cuLaunchKernel_ptsz, empty, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL);
     for (int i = 0; i < 3; i++) LAUNCH(empty, plain);
     OK(cuStreamSynchronize_ptsz, NULL);
     app_flush(); /* the writer has met this thread, while its name is there to read */
@@ -23,11 +25,17 @@ static void *worker(void *unused)
 
 static void launches(void)
 {
-    /* A name that would break a careless writer of JSON: a quote, a backslash, a control character, a tab, UTF-8, and a byte that is none. */
+    /* A name that would break a careless writer of JSON: a quote, a backslash, a control character,
+     * a tab, UTF-8, and a byte that is none. */
     CUfunction odd = app_kernel("odd\"\\\x01\t\xc3\xa9\xff_kernel");
     OK(cuLaunchKernel, empty, 2, 3, 4, 32, 2, 1, 256, plain, NULL, NULL);
     OK(cuLaunchKernel, odd, 1, 1, 1, 1, 1, 1, 0, free_running, NULL, NULL);
-    CUlaunchConfig config = {.gridDimX = 5, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 1, .blockDimZ = 2};
+    CUlaunchConfig config = {.gridDimX = 5,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 128,
+        .blockDimY = 1,
+        .blockDimZ = 2};
     config.sharedMemBytes = 48;
     config.hStream = urgent;
     OK(cuLaunchKernelEx, &config, empty, NULL, NULL);

@@ -1,6 +1,8 @@
 /*
- * train STEPS: one rank of a training, in small. Each step, an NVTX range: the host waits for nothing and computes a little, then a copy, kernels
- * with an all-gather between them and an all-reduce behind, by their names, an optimizer, and the host waits for that. tests/fleet.py makes the ranks of a fleet of its trace.
+ * train STEPS: one rank of a training, in small. Each step, an NVTX range: the host waits for
+ * nothing and computes a little, then a copy, kernels with an all-gather between them and an
+ * all-reduce behind, by their names, an optimizer, and the host waits for that. tests/fleet.py
+ * makes the ranks of a fleet of its trace.
  */
 #include "tests/apps/app.h"
 
@@ -9,7 +11,8 @@
 enum { KERNELS = 4, BYTES = 1 << 16 };
 
 /* On another stream, and the first one waits for it. */
-static void beside(CUfunction kernel, CUstream first, CUstream second, CUevent before, CUevent after)
+static void beside(
+    CUfunction kernel, CUstream first, CUstream second, CUevent before, CUevent after)
 {
     OK(cuEventRecord, before, first);
     OK(cuStreamWaitEvent, second, before, 0);
@@ -21,7 +24,8 @@ static void beside(CUfunction kernel, CUstream first, CUstream second, CUevent b
 int main(int argc, char **argv)
 {
     const int steps = argc > 1 ? atoi(argv[1]) : 10;
-    static const char *const names[KERNELS] = {"gemm_0_sleep_us_50", "gemm_1_sleep_us_50", "gemm_2_sleep_us_50", "gemm_3_sleep_us_50"};
+    static const char *const names[KERNELS] = {
+        "gemm_0_sleep_us_50", "gemm_1_sleep_us_50", "gemm_2_sleep_us_50", "gemm_3_sleep_us_50"};
     CUfunction gemm[KERNELS];
     CUstream copies, compute, gathers, reduces;
     CUevent copied, computed, gathered, reduced;
@@ -30,7 +34,8 @@ int main(int argc, char **argv)
     app_start(0);
     for (int i = 0; i < KERNELS; i++) gemm[i] = app_kernel(names[i]);
     CUfunction all_gather = app_kernel("ncclDevKernel_AllGather_RING_LL_sleep_us_50");
-    CUfunction all_reduce = app_kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL_sleep_us_50"), adam = app_kernel("adam_sleep_us_50");
+    CUfunction all_reduce = app_kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL_sleep_us_50"),
+               adam = app_kernel("adam_sleep_us_50");
     OK(cuStreamCreate, &copies, CU_STREAM_NON_BLOCKING);
     OK(cuStreamCreate, &compute, CU_STREAM_NON_BLOCKING);
     OK(cuStreamCreate, &gathers, CU_STREAM_NON_BLOCKING);

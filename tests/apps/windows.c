@@ -1,7 +1,9 @@
-/* windows: opens and closes its window N times, so fast that the trace has little else; the last time it stays closed. */
+/* windows: opens and closes its window N times, so fast that the trace has little else; the last
+ * time it stays closed. */
 #include "tests/apps/app.h"
 
-CUresult CUDAAPI cuProfilerStart(void); /* of cudaProfiler.h, which not every package of headers has */
+CUresult CUDAAPI cuProfilerStart(
+    void); /* of cudaProfiler.h, which not every package of headers has */
 CUresult CUDAAPI cuProfilerStop(void);
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* without NAME... -- PROGRAM ARGUMENT...: runs it where the system refuses those calls (EPERM), as a container's filter does. */
+/* without NAME... -- PROGRAM ARGUMENT...: runs it where the system refuses those calls (EPERM), as
+ * a container's filter does. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -30,7 +31,8 @@ static int refuse(const char *name)
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
-        return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &(struct sock_fprog){sizeof filter / sizeof *filter, filter});
+        return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER,
+            &(struct sock_fprog){sizeof filter / sizeof *filter, filter});
     }
     return -1;
 }

@@ -1,22 +1,24 @@
 /*
- * Work on streams of every sort, for the cases of GPU times. A case knows what each part does; where a stream's work stands is asked of CUPTI itself,
- * and given as lines "note id_KEY NUMBER" beside the handles.
+ * Work on streams of every sort, for the cases of GPU times. A case knows what each part does;
+ * where a stream's work stands is asked of CUPTI itself, and given as lines "note id_KEY NUMBER"
+ * beside the handles.
  *
- * works streams      launches, copies and sets on created, legacy and per-thread streams, by several threads
- * works threads N    N threads one after another, which share a pthread id, each with work on its per-thread stream and a common one
- * works contexts     two contexts of one device, each with its default stream and another
- * works peers        copies between two devices, both ways, beside work of each
- * works green        streams of a green context, made in both ways, and one that is not
- * works ends         streams destroyed with work pending, their handles given to others at once; a context destroyed with work outstanding
- * works graphs       graphs from captures on two streams, and one by hand, launched on a third
- * works captures     graphs captured over two streams, by one thread and by two, and what may be done with them; launched on a third
+ * works streams      launches, copies and sets on created, legacy and per-thread streams, by
+ * several threads works threads N    N threads one after another, which share a pthread id, each
+ * with work on its per-thread stream and a common one works contexts     two contexts of one
+ * device, each with its default stream and another works peers        copies between two devices,
+ * both ways, beside work of each works green        streams of a green context, made in both ways,
+ * and one that is not works ends         streams destroyed with work pending, their handles given
+ * to others at once; a context destroyed with work outstanding works graphs       graphs from
+ * captures on two streams, and one by hand, launched on a third works captures     graphs captured
+ * over two streams, by one thread and by two, and what may be done with them; launched on a third
  * works depth        gates: how much waits on each stream is known at every moment
  * works waits        waits of every kind that work releases, and waits for what has ended
- * works meanwhile    a wait of one thread, and work that another thread enqueues behind it meanwhile
- * works many N       N kernels on one stream
- * works beside N     a kernel of two seconds, and N short ones on another stream meanwhile
- * works leave HOW    ends with kernels running: return, exit, thread, _exit, kill, exec
- * works fork         uses the GPU, then forks a child that does what it can
+ * works meanwhile    a wait of one thread, and work that another thread enqueues behind it
+ * meanwhile works many N       N kernels on one stream works beside N     a kernel of two seconds,
+ * and N short ones on another stream meanwhile works leave HOW    ends with kernels running:
+ * return, exit, thread, _exit, kill, exec works fork         uses the GPU, then forks a child that
+ * does what it can
  */
 #include "tests/apps/app.h"
 
@@ -42,7 +44,8 @@ static void note_id(const char *key, CUcontext context, CUstream stream, int per
     uint32_t id = 0;
     void *cupti = dlopen("libcupti.so.13", RTLD_NOW);
     stream_id = cupti ? (__typeof__(stream_id))dlsym(cupti, "cuptiGetStreamIdEx") : NULL;
-    if (stream_id && stream_id(context, stream, (uint8_t)per_thread, &id) == CUPTI_SUCCESS) fprintf(stderr, "note id_%s %u\n", key, id);
+    if (stream_id && stream_id(context, stream, (uint8_t)per_thread, &id) == CUPTI_SUCCESS)
+        fprintf(stderr, "note id_%s %u\n", key, id);
 }
 
 static CUfunction sleep_us(int us)
@@ -82,8 +85,16 @@ static void streams(void)
 {
     pthread_t thread[3];
     char host[4096] = "";
-    CUstream plain = new_stream("plain", CU_STREAM_DEFAULT, 0), urgent = new_stream("urgent", CU_STREAM_NON_BLOCKING, -3);
-    CUlaunchConfig config = {.gridDimX = 5, .gridDimY = 4, .gridDimZ = 3, .blockDimX = 32, .blockDimY = 2, .blockDimZ = 1, .sharedMemBytes = 512, .hStream = urgent};
+    CUstream plain = new_stream("plain", CU_STREAM_DEFAULT, 0),
+             urgent = new_stream("urgent", CU_STREAM_NON_BLOCKING, -3);
+    CUlaunchConfig config = {.gridDimX = 5,
+        .gridDimY = 4,
+        .gridDimZ = 3,
+        .blockDimX = 32,
+        .blockDimY = 2,
+        .blockDimZ = 1,
+        .sharedMemBytes = 512,
+        .hStream = urgent};
     note_id("plain", app_context, plain, 0);
     note_id("urgent", app_context, urgent, 0);
     note_id("legacy", app_context, NULL, 0);
@@ -175,10 +186,12 @@ static void peers(void)
         stream[d] = new_stream(d ? "one" : "zero", CU_STREAM_NON_BLOCKING, 0);
         OK(cuMemsetD8Async, at[d], 0, 1024, stream[d]);
     }
-    for (int i = 0; i < 3; i++) OK(cuMemcpyPeerAsync, at[0], context[0], at[1], context[1], 5000, stream[1]);
+    for (int i = 0; i < 3; i++)
+        OK(cuMemcpyPeerAsync, at[0], context[0], at[1], context[1], 5000, stream[1]);
     OK(cuStreamSynchronize, stream[1]);
     OK(cuMemcpyPeerAsync, at[1], context[1], at[0], context[0], 6000, stream[0]);
-    OK(cuMemcpyPeerAsync, at[0], context[0], at[1], context[1], 7000, stream[0]); /* by a stream of the other side */
+    OK(cuMemcpyPeerAsync, at[0], context[0], at[1], context[1], 7000,
+        stream[0]); /* by a stream of the other side */
     for (int d = 0; d < 2; d++) {
         OK(cuCtxSetCurrent, context[d]);
         OK(cuCtxSynchronize);
@@ -248,11 +261,19 @@ static CUgraphExec instantiate(CUgraph graph)
 
 static void graphs(void)
 {
-    CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0), b = new_stream("b", CU_STREAM_NON_BLOCKING, 0), c = new_stream("c", CU_STREAM_NON_BLOCKING, 0);
+    CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0),
+             b = new_stream("b", CU_STREAM_NON_BLOCKING, 0),
+             c = new_stream("c", CU_STREAM_NON_BLOCKING, 0);
     CUevent fork_event, join_event;
     CUgraph graph;
     CUgraphNode node, second;
-    CUDA_KERNEL_NODE_PARAMS_v2 launch = {.func = empty, .gridDimX = 9, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+    CUDA_KERNEL_NODE_PARAMS_v2 launch = {.func = empty,
+        .gridDimX = 9,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1};
     CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 99, .height = 1};
     OK(cuEventCreate, &fork_event, CU_EVENT_DISABLE_TIMING);
     OK(cuEventCreate, &join_event, CU_EVENT_DISABLE_TIMING);
@@ -295,7 +316,8 @@ static void *captures_part(void *of)
     return NULL;
 }
 
-/* first: `grid`; second: grid + 1 and a set, by a thread of its own if so asked; first: grid + 2. */
+/* first: `grid`; second: grid + 1 and a set, by a thread of its own if so asked; first: grid + 2.
+ */
 static CUgraph capture_two(CUstream first, CUstream second, unsigned grid, int threads)
 {
     CUevent fork_event, join_event;
@@ -323,11 +345,19 @@ static CUgraph capture_two(CUstream first, CUstream second, unsigned grid, int t
 
 static void captures(void)
 {
-    CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0), b = new_stream("b", CU_STREAM_NON_BLOCKING, 0), c = new_stream("c", CU_STREAM_NON_BLOCKING, 0);
+    CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0),
+             b = new_stream("b", CU_STREAM_NON_BLOCKING, 0),
+             c = new_stream("c", CU_STREAM_NON_BLOCKING, 0);
     CUgraphExec twice[2], by_hand, other, grown, updated, partly;
     CUgraphNode node, last;
     CUgraphExecUpdateResultInfo info;
-    CUDA_KERNEL_NODE_PARAMS_v2 launch = {.func = empty, .gridDimX = 40, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+    CUDA_KERNEL_NODE_PARAMS_v2 launch = {.func = empty,
+        .gridDimX = 40,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1};
     CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 99, .height = 1};
     LAUNCH(empty, a);
     LAUNCH(empty, b);
@@ -363,7 +393,8 @@ static void captures(void)
 
 static void depth(void)
 {
-    CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0), b = new_stream("b", CU_STREAM_NON_BLOCKING, 0);
+    CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0),
+             b = new_stream("b", CU_STREAM_NON_BLOCKING, 0);
     CUfunction kernel = sleep_us(3000);
     volatile unsigned *gate[2] = {app_gate(a), app_gate(b)};
     for (int i = 0; i < 8; i++) LAUNCH(kernel, a);
@@ -391,12 +422,14 @@ static void beside(int count)
 
 static void waits(void)
 {
-    CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0), b = new_stream("b", CU_STREAM_NON_BLOCKING, 0);
+    CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0),
+             b = new_stream("b", CU_STREAM_NON_BLOCKING, 0);
     CUfunction slow = sleep_us(20000), slower = sleep_us(40000);
     CUevent event;
     OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
     LAUNCH(slow, a);
-    OK(cuLaunchKernel, slow, 21, 1, 1, 1, 1, 1, 0, a, NULL, NULL); /* the last one, which the wait is for */
+    OK(cuLaunchKernel, slow, 21, 1, 1, 1, 1, 1, 0, a, NULL,
+        NULL); /* the last one, which the wait is for */
     OK(cuStreamSynchronize, a);
     OK(cuStreamSynchronize, a); /* nothing to wait for */
     OK(cuLaunchKernel, slow, 22, 1, 1, 1, 1, 1, 0, a, NULL, NULL);

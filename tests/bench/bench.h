@@ -1,4 +1,5 @@
-/* What the benchmarks share: a clock, medians, and lines of the form `name value unit`. Ratios come from rounds interleaved in one process. */
+/* What the benchmarks share: a clock, medians, and lines of the form `name value unit`. Ratios come
+ * from rounds interleaved in one process. */
 #ifndef TESTS_BENCH_BENCH_H
 #define TESTS_BENCH_BENCH_H
 

@@ -1,18 +1,24 @@
 /*
- * What a wrapped call costs, on a driver whose launch is an empty function (the simulated GPU with CUSTREAM_FAKE_DIRECT=1), under the preload.
+ * What a wrapped call costs, on a driver whose launch is an empty function (the simulated GPU with
+ * CUSTREAM_FAKE_DIRECT=1), under the preload.
  *
  *   calls pass     tracing off: wrapper over direct call          -> passthrough_ns
  *   calls closed   the same outside of a window, as after ctl off -> closed_ns
  *   calls objects  the same under a policy for streams            -> steered_objects_ns
- *   calls steered  the same under a policy for default streams: on a stream, and on the default stream -> steered_ns, steered_default_ns
- *   calls hooks    a recorded launch: as it is, beside a hook of another kind, with one of its own, after both have gone -> hooks_none_ns, ...
- *   calls record   recorded call, and the floor beside it         -> record_ns, record_floor_ns, record_ratio, ...
- *                  the same over a floor that nobody reads        -> record_floor_alone_ns, record_alone_ratio
- *   calls threads  recorded calls on one thread and on two        -> thread_one_ns, thread_two_ns (a call on each of them), thread_ratio
- *   calls writer   launches with GPU times (without CUSTREAM_FAKE_DIRECT): what one core of the writer handles, and what they take of the trace
- *                  -> writer_launches_per_second, trace_bytes_per_launch; pftrace_launches_per_second, pftrace_bytes_per_launch for a .pftrace;
- *                     writer_first_launches_per_second, pftrace_first_...: of the first 262,144, which each touch memory of the library's tables first
- *   calls rate     a million calls a second for ten seconds; the trace's trailer then tells what was lost
+ *   calls steered  the same under a policy for default streams: on a stream, and on the default
+ * stream -> steered_ns, steered_default_ns calls hooks    a recorded launch: as it is, beside a
+ * hook of another kind, with one of its own, after both have gone -> hooks_none_ns, ... calls
+ * record   recorded call, and the floor beside it         -> record_ns, record_floor_ns,
+ * record_ratio, ... the same over a floor that nobody reads        -> record_floor_alone_ns,
+ * record_alone_ratio calls threads  recorded calls on one thread and on two        ->
+ * thread_one_ns, thread_two_ns (a call on each of them), thread_ratio calls writer   launches with
+ * GPU times (without CUSTREAM_FAKE_DIRECT): what one core of the writer handles, and what they take
+ * of the trace
+ *                  -> writer_launches_per_second, trace_bytes_per_launch;
+ * pftrace_launches_per_second, pftrace_bytes_per_launch for a .pftrace;
+ *                     writer_first_launches_per_second, pftrace_first_...: of the first 262,144,
+ * which each touch memory of the library's tables first calls rate     a million calls a second for
+ * ten seconds; the trace's trailer then tells what was lost
  *
  * The direct pointer is read from the driver's symbol table, where no preload can change it.
  */
@@ -45,7 +51,8 @@ static double launches(launch_fn launch, CUstream stream, clockid_t clock)
     return (seconds(clock) - start) / CALLS * 1e9;
 }
 
-/* Two time stamps and one 64-byte store to a ring as large as a thread's: what recording costs at the least. */
+/* Two time stamps and one 64-byte store to a ring as large as a thread's: what recording costs at
+ * the least. */
 enum { SLOTS = (4 << 20) / 64 };
 struct floor_ring {
     struct slot {
@@ -76,26 +83,33 @@ static void *floor_reader(void *arg)
     return NULL;
 }
 
-static void rest(void) { usleep(30000); } /* the writer empties the ring: its work is not the caller's */
+static void rest(void)
+{
+    usleep(30000);
+} /* the writer empties the ring: its work is not the caller's */
 
 static void bench_pass(const char *name, CUstream stream)
 {
     double over[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        double a = launches(direct, stream, CLOCK_MONOTONIC), b = launches(wrapper, stream, CLOCK_MONOTONIC);
+        double a = launches(direct, stream, CLOCK_MONOTONIC),
+               b = launches(wrapper, stream, CLOCK_MONOTONIC);
         over[i] = b - a;
     }
     line(name, median(over, ROUNDS), "ns");
 }
 
-/* The cost of recording is the recorded call less the driver's own function, which is a few ns here and nobody's but the double's. */
+/* The cost of recording is the recorded call less the driver's own function, which is a few ns here
+ * and nobody's but the double's. */
 struct recorded {
     double call, own, bare, ratio; /* ns, of the medians */
 };
 static struct recorded record_over(struct floor_ring *ring)
 {
     double call[ROUNDS], bare[ROUNDS], own[ROUNDS], ratio[ROUNDS];
-    for (int i = 0; i < 8; i++) launches(wrapper, streams[0], CLOCK_MONOTONIC), floor_ns(ring), rest(); /* both rings touched once round */
+    for (int i = 0; i < 8; i++)
+        launches(wrapper, streams[0], CLOCK_MONOTONIC), floor_ns(ring),
+            rest(); /* both rings touched once round */
     for (int i = 0; i < ROUNDS; i++) {
         rest();
         floor_ns(ring), launches(wrapper, streams[0], CLOCK_MONOTONIC); /* awake again */
@@ -104,7 +118,8 @@ static struct recorded record_over(struct floor_ring *ring)
         call[i] = launches(wrapper, streams[0], CLOCK_MONOTONIC);
         ratio[i] = (call[i] - own[i]) / bare[i];
     }
-    return (struct recorded){median(call, ROUNDS), median(own, ROUNDS), median(bare, ROUNDS), median(ratio, ROUNDS)};
+    return (struct recorded){
+        median(call, ROUNDS), median(own, ROUNDS), median(bare, ROUNDS), median(ratio, ROUNDS)};
 }
 
 static void bench_record(void)
@@ -130,7 +145,9 @@ static void hook(custream_hook_info_t *info, void *count) { (void)info, ++*(long
 static double recorded_launch(void)
 {
     double call[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) rest(), launches(wrapper, streams[0], CLOCK_MONOTONIC), call[i] = launches(wrapper, streams[0], CLOCK_MONOTONIC);
+    for (int i = 0; i < ROUNDS; i++)
+        rest(), launches(wrapper, streams[0], CLOCK_MONOTONIC),
+            call[i] = launches(wrapper, streams[0], CLOCK_MONOTONIC);
     return median(call, ROUNDS);
 }
 
@@ -155,7 +172,8 @@ static double per_call[2];
 static void *one_thread(void *index)
 {
     long i = (long)index;
-    ((__typeof__(&cuCtxSetCurrent))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxSetCurrent"))(context);
+    ((__typeof__(&cuCtxSetCurrent))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxSetCurrent"))(
+        context);
     launches(wrapper, streams[i], CLOCK_THREAD_CPUTIME_ID);
     rest();
     pthread_barrier_wait(&together);
@@ -198,8 +216,10 @@ static double thread_seconds(const char *name)
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
         FILE *file = fopen(path, "r");
         if (!file) continue;
-        if (fgets(comm, sizeof comm, file) && !strncmp(comm, name, strlen(name)) && comm[strlen(name)] == '\n')
-            found = seconds((clockid_t)(~(unsigned)atoi(entry->d_name) << 3 | 6)); /* the kernel's number of a thread's clock */
+        if (fgets(comm, sizeof comm, file) && !strncmp(comm, name, strlen(name)) &&
+            comm[strlen(name)] == '\n')
+            found = seconds((clockid_t)(~(unsigned)atoi(entry->d_name) << 3 |
+                                        6)); /* the kernel's number of a thread's clock */
         fclose(file);
     }
     if (threads) closedir(threads);
@@ -207,12 +227,14 @@ static double thread_seconds(const char *name)
     return found;
 }
 
-/* Of the file, when all that was launched is in it: one flush brings the times, the next what they end. Each adds a record of its own. */
+/* Of the file, when all that was launched is in it: one flush brings the times, the next what they
+ * end. Each adds a record of its own. */
 static double trace_size(void)
 {
     struct stat file;
     cuCtxSynchronize();
-    for (int i = 0; i < 4; i++) ((__typeof__(&custream_trace_flush))dlsym(RTLD_DEFAULT, "custream_trace_flush"))();
+    for (int i = 0; i < 4; i++)
+        ((__typeof__(&custream_trace_flush))dlsym(RTLD_DEFAULT, "custream_trace_flush"))();
     if (stat(getenv("CUSTREAM_TRACE"), &file)) exit(2);
     return (double)file.st_size;
 }
@@ -228,7 +250,11 @@ static void paced_launches(long count)
 }
 
 /* The library keeps that many launches, in a table that goes round. */
-enum { KEPT_LAUNCHES = 262144, ROUND_OF_LAUNCHES = 50000, FIRST_ROUNDS = KEPT_LAUNCHES / ROUND_OF_LAUNCHES };
+enum {
+    KEPT_LAUNCHES = 262144,
+    ROUND_OF_LAUNCHES = 50000,
+    FIRST_ROUNDS = KEPT_LAUNCHES / ROUND_OF_LAUNCHES
+};
 
 static void launches_written(int n, double *rate, double *bytes)
 {
@@ -251,9 +277,12 @@ static void bench_writer(void)
     launches_written(N, rate, bytes);
     const char *path = getenv("CUSTREAM_TRACE");
     const bool packets = path && strstr(path, ".pftrace");
-    line(packets ? "pftrace_first_launches_per_second" : "writer_first_launches_per_second", median(first, FIRST_ROUNDS), "1/s");
-    line(packets ? "pftrace_launches_per_second" : "writer_launches_per_second", median(rate, N), "1/s");
-    line(packets ? "pftrace_bytes_per_launch" : "trace_bytes_per_launch", median(bytes, N), "bytes");
+    line(packets ? "pftrace_first_launches_per_second" : "writer_first_launches_per_second",
+        median(first, FIRST_ROUNDS), "1/s");
+    line(packets ? "pftrace_launches_per_second" : "writer_launches_per_second", median(rate, N),
+        "1/s");
+    line(
+        packets ? "pftrace_bytes_per_launch" : "trace_bytes_per_launch", median(bytes, N), "bytes");
 }
 
 static void bench_rate(void)
@@ -261,7 +290,8 @@ static void bench_rate(void)
     double start = seconds(CLOCK_MONOTONIC);
     for (long done = 0; done < 10000000;) {
         long due = (long)((seconds(CLOCK_MONOTONIC) - start) * 1e6);
-        for (; done < due && done < 10000000; done++) wrapper(kernel, 1, 1, 1, 32, 1, 1, 0, streams[0], NULL, NULL);
+        for (; done < due && done < 10000000; done++)
+            wrapper(kernel, 1, 1, 1, 32, 1, 1, 0, streams[0], NULL, NULL);
         if (done >= due) usleep(100);
     }
 }
@@ -275,15 +305,17 @@ int main(int argc, char **argv)
     direct = (launch_fn)cs_image_symbol(&image, "cuLaunchKernel");
     wrapper = (launch_fn)dlsym(driver, "cuLaunchKernel");
     if (direct == wrapper) return fprintf(stderr, "calls: not under the preload\n"), 2;
-    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuModuleLoadData(&module, "") ||
-        cuModuleGetFunction(&kernel, module, "bench") || cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING) ||
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
+        cuModuleLoadData(&module, "") || cuModuleGetFunction(&kernel, module, "bench") ||
+        cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING) ||
         cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING))
         return fprintf(stderr, "calls: no driver\n"), 2;
     cs_clock_is_counter = true;
     if (!strcmp(argv[1], "pass")) bench_pass("passthrough_ns", streams[0]);
     if (!strcmp(argv[1], "closed")) bench_pass("closed_ns", streams[0]);
     if (!strcmp(argv[1], "objects")) bench_pass("steered_objects_ns", streams[0]);
-    if (!strcmp(argv[1], "steered")) bench_pass("steered_ns", streams[0]), bench_pass("steered_default_ns", NULL);
+    if (!strcmp(argv[1], "steered"))
+        bench_pass("steered_ns", streams[0]), bench_pass("steered_default_ns", NULL);
     if (!strcmp(argv[1], "hooks")) bench_hooks();
     if (!strcmp(argv[1], "record")) bench_record();
     if (!strcmp(argv[1], "threads")) bench_threads();

@@ -1,4 +1,5 @@
-/* load_ms: how much longer a program without CUDA takes to start and end under the preload. load LIBRARY PROGRAM */
+/* load_ms: how much longer a program without CUDA takes to start and end under the preload. load
+ * LIBRARY PROGRAM */
 #define _GNU_SOURCE
 #include <spawn.h>
 #include <string.h>
@@ -12,7 +13,9 @@ static double run_once(const char *program, char *const environment[])
     int status;
     char *arguments[] = {(char *)program, NULL};
     double start = seconds(CLOCK_MONOTONIC);
-    if (posix_spawn(&pid, program, NULL, NULL, arguments, environment) || waitpid(pid, &status, 0) != pid || status) exit(2);
+    if (posix_spawn(&pid, program, NULL, NULL, arguments, environment) ||
+        waitpid(pid, &status, 0) != pid || status)
+        exit(2);
     return (seconds(CLOCK_MONOTONIC) - start) * 1e3;
 }
 

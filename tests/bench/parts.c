@@ -2,7 +2,9 @@
  * What parts of the shim do on their own, linked from its objects.
  *
  *   parts lookup        stream object from handle, 10,000 live streams     -> lookup_ns
- *   parts writer FILE   records into a file, as the writer thread does it -> writer_events_per_second, or writer_gz_... for a FILE ending in .gz, pftrace_events_per_second for a .pftrace
+ *   parts writer FILE   records into a file, as the writer thread does it ->
+ * writer_events_per_second, or writer_gz_... for a FILE ending in .gz, pftrace_events_per_second
+ * for a .pftrace
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -28,12 +30,14 @@ static void objects_init(void)
     cs_options_read();
     cs_realdl_init();
     cs_clock_init();
-    if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init()) exit(2);
+    if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init())
+        exit(2);
     for (int i = 0; i < STREAMS; i++) {
         struct cs_stream *stream = cs_pool_new(&cs_streams);
         stream->key = keys[i] = 0x555500000000u + (cs_u64)i * 0x3d0;
         stream->lane = 13 + (cs_u32)i;
-        cs_store(&cs_map_slot(&cs_stream_handles, stream->key, true)->value, cs_load(&stream->object.ref));
+        cs_store(&cs_map_slot(&cs_stream_handles, stream->key, true)->value,
+            cs_load(&stream->object.ref));
     }
 }
 
@@ -44,10 +48,12 @@ static void bench_lookup(void)
     double found[ROUNDS];
     struct cs_thread *thread = cs_thread_start();
     cs_u64 sum = 0, seed = 1;
-    for (int i = 0; i < N; i++) order[i] = (cs_u32)((seed = seed * 6364136223846793005u + 1) >> 33) % STREAMS;
+    for (int i = 0; i < N; i++)
+        order[i] = (cs_u32)((seed = seed * 6364136223846793005u + 1) >> 33) % STREAMS;
     for (int r = 0; r < ROUNDS; r++) {
         double start = seconds(CLOCK_MONOTONIC);
-        for (int i = 0; i < N; i++) sum += cs_stream_find(thread, (CUstream)(uintptr_t)keys[order[i]], false);
+        for (int i = 0; i < N; i++)
+            sum += cs_stream_find(thread, (CUstream)(uintptr_t)keys[order[i]], false);
         double with = seconds(CLOCK_MONOTONIC) - start;
         start = seconds(CLOCK_MONOTONIC);
         for (int i = 0; i < N; i++) sum += keys[order[i]];
@@ -60,9 +66,11 @@ static void bench_lookup(void)
 /* A launch, a copy and an event record in turn, as programs mix them. */
 static void fill(struct cs_record *r, cs_u64 i, cs_u64 tick, cs_name kernel)
 {
-    static const cs_u16 calls[] = {CS_CALL_cuLaunchKernel, CS_CALL_cuMemcpyHtoDAsync_v2, CS_CALL_cuLaunchKernel, CS_CALL_cuStreamSynchronize};
+    static const cs_u16 calls[] = {CS_CALL_cuLaunchKernel, CS_CALL_cuMemcpyHtoDAsync_v2,
+        CS_CALL_cuLaunchKernel, CS_CALL_cuStreamSynchronize};
     cs_ref stream = (cs_ref)cs_map_get(&cs_stream_handles, keys[i % 8]);
-    *r = (struct cs_record){tick, tick + 3000, calls[i % 4], 0, stream, 0, {kernel, 1 | (cs_u64)64 << 32, 1 | (cs_u64)256 << 32, 1 | (cs_u64)1 << 32}};
+    *r = (struct cs_record){tick, tick + 3000, calls[i % 4], 0, stream, 0,
+        {kernel, 1 | (cs_u64)64 << 32, 1 | (cs_u64)256 << 32, 1 | (cs_u64)1 << 32}};
 }
 
 static void bench_writer(const char *path)
@@ -85,7 +93,10 @@ static void bench_writer(const char *path)
         cs_timeline_record(thread, &records[i % BATCH]);
     }
     cs_output_finish();
-    line(packets ? "pftrace_events_per_second" : gz ? "writer_gz_events_per_second" : "writer_events_per_second", EVENTS / (seconds(CLOCK_THREAD_CPUTIME_ID) - start), "1/s");
+    line(packets ? "pftrace_events_per_second"
+         : gz    ? "writer_gz_events_per_second"
+                 : "writer_events_per_second",
+        EVENTS / (seconds(CLOCK_THREAD_CPUTIME_ID) - start), "1/s");
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,9 @@
 /*
- * What other tracers take for a call of two events, its begin and its end: LTTng-UST, and uftrace where this is compiled with -pg. See tests/bench/peers.sh.
+ * What other tracers take for a call of two events, its begin and its end: LTTng-UST, and uftrace
+ * where this is compiled with -pg. See tests/bench/peers.sh.
  *
- *     peers NAME [CALLS]      prints "NAME_ns VALUE ns": the median of rounds, of a call with all that stands around it
+ *     peers NAME [CALLS]      prints "NAME_ns VALUE ns": the median of rounds, of a call with all
+ * that stands around it
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -56,7 +58,8 @@ __attribute__((no_instrument_function)) int main(int argc, char **argv)
             (void)result;
         }
         took[round] = (now_ns() - begin) / (double)n;
-        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* its reader empties the buffers */
+        nanosleep(
+            &(struct timespec){.tv_nsec = 50000000}, NULL); /* its reader empties the buffers */
     }
     qsort(took, ROUNDS, sizeof *took, by_size);
     printf("%s_ns %.3f ns\n", argc > 1 ? argv[1] : "peers", took[ROUNDS / 2]);

@@ -1,8 +1,9 @@
 /*
  * What `custream report` takes for a trace of launches with GPU times: report CUSTREAM TRACE
  *
- *   report_mb_per_second  of JSON, uncompressed, over the processor time of the command, which has one thread
- *   report_memory_ratio   its resident memory at the most, mapped pages included, over 650 bytes a launch: what one took of the file at f9bc819
+ *   report_mb_per_second  of JSON, uncompressed, over the processor time of the command, which has
+ * one thread report_memory_ratio   its resident memory at the most, mapped pages included, over 650
+ * bytes a launch: what one took of the file at f9bc819
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -37,7 +38,9 @@ static double launches_of(const char *trace, double *bytes)
     FILE *file = fopen(trace, "rb");
     if (!file || fseek(file, 0, SEEK_END)) exit(2);
     *bytes = (double)ftell(file);
-    if (fseek(file, *bytes > sizeof tail ? -(long)sizeof tail + 1 : 0, *bytes > sizeof tail ? SEEK_END : SEEK_SET)) exit(2);
+    if (fseek(file, *bytes > sizeof tail ? -(long)sizeof tail + 1 : 0,
+            *bytes > sizeof tail ? SEEK_END : SEEK_SET))
+        exit(2);
     tail[fread(tail, 1, sizeof tail - 1, file)] = 0;
     fclose(file);
     const char *kernels = strstr(tail, "\"kernels\":");
@@ -52,7 +55,8 @@ int main(int argc, char **argv)
     const double launches = launches_of(argv[2], &bytes);
     for (int i = 0; i < ROUNDS; i++) {
         const struct rusage usage = report_once(argv[1], argv[2]);
-        const double busy = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+        const double busy = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
         rate[i] = bytes / 1e6 / busy;
         ratio[i] = (double)usage.ru_maxrss * 1024 / (launches * BYTES_A_LAUNCH);
     }

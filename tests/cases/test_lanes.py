@@ -11,7 +11,7 @@ from tests.apprun import read
 from tests.cases.conftest import app_environment
 from tests.handmade import GPU, assert_breach, copy_rows, line_of, render
 from tests.perfetto import assert_clean
-from tests.trace import LIVES, SYNC, tid_of
+from tests.trace import LIVES, tid_of
 
 
 def titles(trace):

@@ -1,8 +1,9 @@
-"""The tree as the linters want it: tools from tests/requirements.txt."""
+"""The tree as the linters want it, and C as clang-format writes it; tools from tests/requirements.txt."""
 import subprocess
 
 import pytest
 
+C_FOLDERS = ["tools", "dev", "tests"]
 NOT_TEXT = ("tests/golden/", "tests/policies/", "tests/fuzz/corpus/", "traces/", "docs/images/")
 
 
@@ -20,6 +21,10 @@ def scripts(root, interpreter):
     return [name for name in files(root) if "." not in name.rpartition("/")[2] and begins(name)]
 
 
+def c_files(root):
+    return files(root, *(f"{folder}/**/*.{ending}" for folder in C_FOLDERS for ending in "ch"))
+
+
 def run(root, venv, program, *words):
     done = subprocess.run([venv / "bin" / program, *words], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{program}:\n{done.stdout}{done.stderr}"
@@ -28,6 +33,11 @@ def run(root, venv, program, *words):
 @pytest.fixture(scope="module")
 def venv(build):
     return build / "venv"
+
+
+def test_clang_format(root, venv):
+    """`make format` writes them so."""
+    run(root, venv, "clang-format", "--dry-run", "--Werror", *c_files(root))
 
 
 def test_ruff(root, venv):

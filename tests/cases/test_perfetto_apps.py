@@ -7,7 +7,6 @@ import subprocess
 import pytest
 
 from tests.apprun import BUILD, calls_in, calls_of, notes_of, read
-from tests.handmade import custream
 from tests.perfetto import TraceError, assert_clean
 
 SLICES = "SELECT s.id, s.ts, s.dur, s.name, s.category, s.depth, t.tid, t.name AS thread, p.pid, s.arg_set_id FROM slice s " \

@@ -1,9 +1,12 @@
 /*
- * A program of the tests for aarch64, started on this machine: becomes QEMU, which runs PROGRAM. Whoever starts it, a case, a shell or another such program, needs
- * to know nothing of QEMU, and the kernel needs no binfmt_misc. Compiled once for each program.
+ * A program of the tests for aarch64, started on this machine: becomes QEMU, which runs PROGRAM.
+ * Whoever starts it, a case, a shell or another such program, needs to know nothing of QEMU, and
+ * the kernel needs no binfmt_misc. Compiled once for each program.
  *
- * The loader's variables are for PROGRAM's loader, not for that of QEMU, which would complain about each library of another machine. For the same reason there is
- * no C library here, whose loader would read them too: the file names itself as its loader. `custream run` sees a program with a loader, as PROGRAM is one.
+ * The loader's variables are for PROGRAM's loader, not for that of QEMU, which would complain about
+ * each library of another machine. For the same reason there is no C library here, whose loader
+ * would read them too: the file names itself as its loader. `custream run` sees a program with a
+ * loader, as PROGRAM is one.
  */
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -11,7 +14,10 @@
 static long call(long number, long a, long b, long c)
 {
     long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall"
+        : "=a"(result)
+        : "a"(number), "D"(a), "S"(b), "d"(c)
+        : "rcx", "r11", "memory");
     return result;
 }
 

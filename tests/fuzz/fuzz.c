@@ -1,6 +1,7 @@
 /*
- * What reads files of others, for libFuzzer: FUZZ=TARGET chooses. An input is a file, as far as a reader takes one. Each reader must come to an end, without an
- * error of the sanitizers' (docs/tests.md).
+ * What reads files of others, for libFuzzer: FUZZ=TARGET chooses. An input is a file, as far as a
+ * reader takes one. Each reader must come to an end, without an error of the sanitizers'
+ * (docs/tests.md).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,7 +23,8 @@
 #include "tools/custream/trace/reader.h"
 
 static int input = -1;
-static char path[64], out_folder[] = "/tmp/custream-fuzz-XXXXXX", out_path[64]; /* path leads to the input */
+static char path[64], out_folder[] = "/tmp/custream-fuzz-XXXXXX",
+                      out_path[64]; /* path leads to the input */
 
 static int call(int (*command)(int, char **), char **words)
 {
@@ -42,7 +44,8 @@ static void policy(const char *text, size_t length)
     struct cs_settled settled;
     struct cs_contradiction found;
     char error[CS_POLICY_LINE];
-    if (!cs_policy_file_parse(&file, "policy.json", text, length, false, error, sizeof error)) return;
+    if (!cs_policy_file_parse(&file, "policy.json", text, length, false, error, sizeof error))
+        return;
     cs_settle(&settled, &file, nothing);
     cs_settled_contradicts(&settled, &found, error, sizeof error);
     cs_policy_file_finish(&file);
@@ -60,7 +63,10 @@ static void report(const char *text, size_t length)
     call(command_report, (char *[]){"report", "--json", path, NULL});
 }
 
-static void put_nowhere(void *to, const char *text, size_t length) { (void)to, (void)text, (void)length; }
+static void put_nowhere(void *to, const char *text, size_t length)
+{
+    (void)to, (void)text, (void)length;
+}
 
 /* Both ways. */
 static void convert(const char *text, size_t length)
@@ -104,14 +110,16 @@ static void clocks(const char *text, size_t length)
     if (clocks_read(&all, path))
         for (size_t i = 0; i < all.count; i++)
             for (size_t at = 0; at < sizeof moments / sizeof *moments; at++)
-                if (llabs(clock_ahead(&all.rows[i], moments[at])) > INT64_C(1000000000000000000)) abort();
+                if (llabs(clock_ahead(&all.rows[i], moments[at])) > INT64_C(1000000000000000000))
+                    abort();
     clocks_free(&all);
 }
 
 static const struct target {
     const char *name;
     void (*run)(const char *text, size_t length); /* a zero byte stands behind the text */
-} targets[] = {{"policy", policy}, {"check", check}, {"report", report}, {"convert", convert}, {"recover", recover}, {"inspect", inspect}, {"clocks", clocks}, {"writer", writer}};
+} targets[] = {{"policy", policy}, {"check", check}, {"report", report}, {"convert", convert},
+    {"recover", recover}, {"inspect", inspect}, {"clocks", clocks}, {"writer", writer}};
 static const struct target *chosen;
 
 static void clean_up(void)
@@ -127,7 +135,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc, (void)argv;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         if (name && !strcmp(targets[i].name, name)) chosen = &targets[i];
-    if (!chosen || !mkdtemp(out_folder)) fprintf(stderr, "FUZZ=%s is no target\n", name ? name : ""), exit(2);
+    if (!chosen || !mkdtemp(out_folder))
+        fprintf(stderr, "FUZZ=%s is no target\n", name ? name : ""), exit(2);
     snprintf(out_path, sizeof out_path, "%s/out.json", out_folder);
     atexit(clean_up);
     cs_options_read();

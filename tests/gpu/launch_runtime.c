@@ -1,10 +1,13 @@
 /*
- * gpu_launch_ratio_host: what a launch through the CUDA runtime costs with its record, over the same launch without.
+ * gpu_launch_ratio_host: what a launch through the CUDA runtime costs with its record, over the
+ * same launch without.
  *
- *     LD_PRELOAD=build/libcustream_shim.so CUSTREAM_TRACE=/tmp/launch.json build/gpu/launch_runtime [ROUNDS [LAUNCHES]]
+ *     LD_PRELOAD=build/libcustream_shim.so CUSTREAM_TRACE=/tmp/launch.json build/gpu/launch_runtime
+ * [ROUNDS [LAUNCHES]]
  *
- * Both loops are the same object code in two libraries, each with its own static runtime, in one process and interleaved. One library is named
- * libnvidia-...: the shim gives NVIDIA's tools the driver's own entry points, so its runtime launches past the wrappers.
+ * Both loops are the same object code in two libraries, each with its own static runtime, in one
+ * process and interleaved. One library is named libnvidia-...: the shim gives NVIDIA's tools the
+ * driver's own entry points, so its runtime launches past the wrappers.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -43,16 +46,21 @@ int main(int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 31, count = argc > 2 ? atoi(argv[2]) : 10000;
     char self[4096] = "";
     double ratio[MOST], direct[MOST], recorded[MOST];
-    if (rounds < 7 || rounds > MOST || count < 500 || readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 2;
+    if (rounds < 7 || rounds > MOST || count < 500 ||
+        readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        return 2;
     const char *folder = dirname(self);
-    launches_fn *bare = open_launcher(folder, "libnvidia-launcher.so"), *wrapped = open_launcher(folder, "liblauncher.so");
-    if (bare(80000) < 0 || wrapped(80000) < 0) return fprintf(stderr, "launch_runtime: no GPU\n"), 1; /* warm, and once round the ring */
+    launches_fn *bare = open_launcher(folder, "libnvidia-launcher.so"),
+                *wrapped = open_launcher(folder, "liblauncher.so");
+    if (bare(80000) < 0 || wrapped(80000) < 0)
+        return fprintf(stderr, "launch_runtime: no GPU\n"), 1; /* warm, and once round the ring */
     for (int i = 0; i < rounds; i++) {
         if (i & 1) recorded[i] = wrapped(count), direct[i] = bare(count);
         else direct[i] = bare(count), recorded[i] = wrapped(count);
         ratio[i] = recorded[i] / direct[i];
     }
     printf("gpu_launch_ratio_host %.4f ratio\n", median(ratio, rounds));
-    printf("gpu_runtime_launch_ns_direct %.1f ns\ngpu_runtime_launch_ns_recorded %.1f ns\n", median(direct, rounds), median(recorded, rounds));
+    printf("gpu_runtime_launch_ns_direct %.1f ns\ngpu_runtime_launch_ns_recorded %.1f ns\n",
+        median(direct, rounds), median(recorded, rounds));
     return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * many KERNELS: that many launches of an empty kernel, a thousand at a time with a wait between, so that the launch queue never fills. Prints how
- * long it took. The waits are not counted: kernels launched is the number given.
+ * many KERNELS: that many launches of an empty kernel, a thousand at a time with a wait between, so
+ * that the launch queue never fills. Prints how long it took. The waits are not counted: kernels
+ * launched is the number given.
  */
 #include <cuda.h>
 
@@ -8,21 +9,24 @@
 #include <stdlib.h>
 #include <time.h>
 
-static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+static const char ptx[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 
-#define MUST(call)                                                                                                                                   \
-    do {                                                                                                                                             \
-        CUresult rc_ = (call);                                                                                                                       \
-        if (rc_ != CUDA_SUCCESS) fprintf(stderr, "many: %s gave %d\n", #call, (int)rc_), exit(1);                                                    \
+#define MUST(call) \
+    do { \
+        CUresult rc_ = (call); \
+        if (rc_ != CUDA_SUCCESS) fprintf(stderr, "many: %s gave %d\n", #call, (int)rc_), exit(1); \
     } while (0)
 
-static double now(void) {
+static double now(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     enum { STREAMS = 4, BATCH = 1000 };
     long count = argc > 1 ? atol(argv[1]) : 1000000, waits = 0;
     CUdevice device;
@@ -46,6 +50,7 @@ int main(int argc, char **argv) {
     }
     MUST(cuCtxSynchronize());
     double seconds = now() - begin;
-    printf("{\"kernels\":%ld,\"waits\":%ld,\"seconds\":%.3f,\"ns_per_kernel\":%.1f}\n", count, waits + 1, seconds, seconds / (double)(count ? count : 1) * 1e9);
+    printf("{\"kernels\":%ld,\"waits\":%ld,\"seconds\":%.3f,\"ns_per_kernel\":%.1f}\n", count,
+        waits + 1, seconds, seconds / (double)(count ? count : 1) * 1e9);
     return 0;
 }

@@ -10,8 +10,8 @@ typedef int own_error(int make); // the last error; make: of a call that fails n
 typedef void *own_runtime();     // an address in its runtime
 typedef const void *own_kernel();
 
-#define MUST(call)                                                                                                                                   \
-    do {                                                                                                                                             \
-        int rc_ = (int)(call);                                                                                                                       \
-        if (rc_) fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, rc_), exit(3);                                                    \
+#define MUST(call) \
+    do { \
+        int rc_ = (int)(call); \
+        if (rc_) fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, rc_), exit(3); \
     } while (0)

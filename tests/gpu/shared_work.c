@@ -1,5 +1,6 @@
 /*
- * shared_work: a program that relies on what CUDA says of streams, for the policies that share, serialise, delay or wait for their work. Prints JSON lines:
+ * shared_work: a program that relies on what CUDA says of streams, for the policies that share,
+ * serialise, delay or wait for their work. Prints JSON lines:
  *
  *   handles    how many different handles came of so many creations of one kind
  *   part       of each part whether its results were right
@@ -15,16 +16,19 @@
 #include <string.h>
 #include <time.h>
 
-static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                          ".visible .entry sleep_a(.param .u32 us)\n{\n"
-                          ".reg .pred %p;\n.reg .b32 %r;\n.reg .b64 %t<4>;\n"
-                          "ld.param.u32 %r, [us];\nmul.wide.u32 %t0, %r, 1000;\nmov.u64 %t1, %globaltimer;\n"
-                          "again:\nmov.u64 %t2, %globaltimer;\nsub.u64 %t3, %t2, %t1;\nsetp.lt.u64 %p, %t3, %t0;\n@%p bra again;\nret;\n}\n";
+static const char ptx[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry sleep_a(.param .u32 us)\n{\n"
+    ".reg .pred %p;\n.reg .b32 %r;\n.reg .b64 %t<4>;\n"
+    "ld.param.u32 %r, [us];\nmul.wide.u32 %t0, %r, 1000;\nmov.u64 %t1, %globaltimer;\n"
+    "again:\nmov.u64 %t2, %globaltimer;\nsub.u64 %t3, %t2, %t1;\nsetp.lt.u64 %p, %t3, %t0;\n@%p "
+    "bra again;\nret;\n}\n";
 
-#define MUST(call)                                                                                                                                   \
-    do {                                                                                                                                             \
-        CUresult rc_ = (call);                                                                                                                       \
-        if (rc_ != CUDA_SUCCESS) fprintf(stderr, "shared_work: %s gave %d\n", #call, (int)rc_), exit(1);                                             \
+#define MUST(call) \
+    do { \
+        CUresult rc_ = (call); \
+        if (rc_ != CUDA_SUCCESS) fprintf(stderr, "shared_work: %s gave %d\n", #call, (int)rc_), \
+        exit(1); \
     } while (0)
 
 enum { BYTES = 1 << 20, ROUNDS = 40, KERNEL_US = 30000 };
@@ -33,18 +37,21 @@ static CUcontext context;
 static CUfunction sleep_a;
 static unsigned char back[BYTES];
 
-static double now_ms(void) {
+static double now_ms(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void launch(CUstream stream, unsigned us) {
+static void launch(CUstream stream, unsigned us)
+{
     void *arguments[] = {&us};
     MUST(cuLaunchKernel(sleep_a, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
 }
 
-static CUdeviceptr memory(void) {
+static CUdeviceptr memory(void)
+{
     CUdeviceptr at;
     MUST(cuMemAlloc(&at, BYTES));
     MUST(cuMemsetD8(at, 0, BYTES));
@@ -52,14 +59,16 @@ static CUdeviceptr memory(void) {
     return at;
 }
 
-static CUevent event(void) {
+static CUevent event(void)
+{
     CUevent e;
     MUST(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
     return e;
 }
 
 /* The bytes are all `value`, as a copy on the legacy default stream sees them. */
-static int all_are(CUdeviceptr at, unsigned char value) {
+static int all_are(CUdeviceptr at, unsigned char value)
+{
     memset(back, 0xee, BYTES);
     MUST(cuMemcpyDtoH(back, at, BYTES));
     for (int i = 0; i < BYTES; i++)
@@ -67,13 +76,17 @@ static int all_are(CUdeviceptr at, unsigned char value) {
     return 1;
 }
 
-static void part(const char *name, int right) { printf("{\"what\":\"part\",\"name\":\"%s\",\"right\":%s}\n", name, right ? "true" : "false"); }
+static void part(const char *name, int right)
+{
+    printf("{\"what\":\"part\",\"name\":\"%s\",\"right\":%s}\n", name, right ? "true" : "false");
+}
 
 /* --- handles --- */
 
 enum { MANY = 8 };
 
-static void create(CUstream streams[MANY], const char *kind, unsigned flags, int priority) {
+static void create(CUstream streams[MANY], const char *kind, unsigned flags, int priority)
+{
     int different = 0;
     for (int i = 0; i < MANY; i++) {
         int earlier = 0, got;
@@ -81,17 +94,20 @@ static void create(CUstream streams[MANY], const char *kind, unsigned flags, int
         MUST(cuStreamCreateWithPriority(&streams[i], flags, priority));
         MUST(cuStreamGetPriority(streams[i], &got));
         MUST(cuStreamGetFlags(streams[i], &got_flags));
-        if (got != priority || got_flags != flags) fprintf(stderr, "shared_work: priority %d flags %u\n", got, got_flags), exit(1);
+        if (got != priority || got_flags != flags)
+            fprintf(stderr, "shared_work: priority %d flags %u\n", got, got_flags), exit(1);
         for (int j = 0; j < i; j++) earlier |= streams[j] == streams[i];
         different += !earlier;
     }
-    printf("{\"what\":\"handles\",\"kind\":\"%s\",\"created\":%d,\"different\":%d}\n", kind, MANY, different);
+    printf("{\"what\":\"handles\",\"kind\":\"%s\",\"created\":%d,\"different\":%d}\n", kind, MANY,
+        different);
 }
 
 /* --- order --- */
 
 /* Two streams hand a buffer to each other by events; each copies it on after a while. */
-static void handed_on(CUstream a, CUstream b) {
+static void handed_on(CUstream a, CUstream b)
+{
     CUdeviceptr x = memory(), y = memory();
     CUevent from_a = event(), from_b = event();
     int right = 1;
@@ -114,8 +130,10 @@ static void handed_on(CUstream a, CUstream b) {
     MUST(cuMemFree(y));
 }
 
-/* What a blocking stream has been given comes before what the default stream is given then, and the other way round. */
-static void implicit(CUstream blocking) {
+/* What a blocking stream has been given comes before what the default stream is given then, and the
+ * other way round. */
+static void implicit(CUstream blocking)
+{
     CUdeviceptr x = memory();
     launch(blocking, 3000);
     MUST(cuMemsetD8Async(x, 5, BYTES, blocking));
@@ -132,7 +150,8 @@ static void implicit(CUstream blocking) {
 static int called;
 static void CUDA_CB call(void *by) { called = called * 3 + (int)(intptr_t)by; }
 
-static void host_functions(CUstream a, CUstream b) {
+static void host_functions(CUstream a, CUstream b)
+{
     CUevent e = event();
     launch(a, 2000);
     MUST(cuLaunchHostFunc(a, call, (void *)1));
@@ -144,7 +163,8 @@ static void host_functions(CUstream a, CUstream b) {
 }
 
 /* One captures, another joins; launched three times. */
-static void graphs(CUstream a, CUstream b) {
+static void graphs(CUstream a, CUstream b)
+{
     CUdeviceptr x = memory(), y = memory();
     CUevent fork = event(), join = event();
     CUgraph graph;
@@ -172,7 +192,8 @@ static void graphs(CUstream a, CUstream b) {
 
 /* --- time --- */
 
-static void times(CUstream a, CUstream b) {
+static void times(CUstream a, CUstream b)
+{
     MUST(cuCtxSynchronize());
     double begin = now_ms();
     launch(a, KERNEL_US);
@@ -180,11 +201,13 @@ static void times(CUstream a, CUstream b) {
     launch(b, KERNEL_US);
     MUST(cuCtxSynchronize());
     double end = now_ms();
-    printf("{\"what\":\"launch\",\"ms\":%.3f,\"kernel_ms\":%.3f}\n", launched - begin, KERNEL_US / 1e3);
+    printf("{\"what\":\"launch\",\"ms\":%.3f,\"kernel_ms\":%.3f}\n", launched - begin,
+        KERNEL_US / 1e3);
     printf("{\"what\":\"overlap\",\"ms\":%.3f,\"kernel_ms\":%.3f}\n", end - begin, KERNEL_US / 1e3);
 }
 
-int main(void) {
+int main(void)
+{
     CUstream plain[MANY], blocking[MANY], urgent[MANY];
     CUdevice device;
     CUmodule module;

@@ -5,7 +5,10 @@
 #include "shim/trace/thread_row.h"
 #include "tests/unit/trace_file.h"
 
-static void arrow(cs_u64 from, cs_u32 from_tid) { cs_arrow_write(from, from_tid, cs_clock_ns(from) + 500, 99); }
+static void arrow(cs_u64 from, cs_u32 from_tid)
+{
+    cs_arrow_write(from, from_tid, cs_clock_ns(from) + 500, 99);
+}
 static int written(void) { return trace_file_count("\"cs_dep\"", "\"ph\":\"f\""); }
 
 TEST(an_arrow_leads_from_one_call_to_the_other)
@@ -13,7 +16,8 @@ TEST(an_arrow_leads_from_one_call_to_the_other)
     trace_file_begin();
     const cs_u64 from = cs_ticks();
     cs_arrow_write(from, 5, cs_clock_ns(from) + 500, 6);
-    const char *start = trace_file_event("\"cs_dep\"", "\"ph\":\"s\""), *end = trace_file_event("\"cs_dep\"", "\"ph\":\"f\"");
+    const char *start = trace_file_event("\"cs_dep\"", "\"ph\":\"s\""),
+               *end = trace_file_event("\"cs_dep\"", "\"ph\":\"f\"");
     CHECK(ns_of(start, "ts") == (long long)cs_clock_ns(from) && number_of(start, "tid") == 5);
     CHECK(ns_of(end, "ts") == (long long)cs_clock_ns(from) + 500 && number_of(end, "tid") == 6);
     CHECK_IS(number_of(start, "id"), number_of(end, "id"));
@@ -75,7 +79,8 @@ TEST(an_arrow_from_a_thread_begins_on_what_its_row_has)
     const cs_u64 base_ns = cs_clock_ns(base);
     const char *from[ROWS];
     cs_arrows_part_ends(base_ns + 100000); /* other threads got that far */
-    row->part_since_ns = base_ns, row->part_first_ns = base_ns + 7, row->last_end_ns = base_ns + 1; /* it gives way to ranges that go on */
+    row->part_since_ns = base_ns, row->part_first_ns = base_ns + 7,
+    row->last_end_ns = base_ns + 1; /* it gives way to ranges that go on */
     arrow(base, thread->tid);
     REQUIRE(trace_file_events("\"cs_dep\"", "\"ph\":\"s\"", from, ROWS) == 1);
     CHECK_IS(ns_of(from[0], "ts"), base_ns + 7);
@@ -89,7 +94,8 @@ TEST(an_arrow_from_a_thread_begins_on_what_its_row_has)
     row->part_since_ns = base_ns, row->last_end_ns = base_ns; /* it has no slice there */
     arrow(base, thread->tid);
     CHECK(written() == 2 && cs_totals.arrows_between_parts == 2);
-    cs_arrows_part_ends(base_ns - CS_RANGES_OPEN + 1); /* so near to it that ranges may be in its way */
+    cs_arrows_part_ends(
+        base_ns - CS_RANGES_OPEN + 1); /* so near to it that ranges may be in its way */
     arrow(base, thread->tid);
     CHECK(written() == 2 && cs_totals.arrows_between_parts == 3);
     cs_arrows_part_ends(base_ns - CS_RANGES_OPEN);
@@ -108,5 +114,6 @@ TEST(a_forked_child_knows_nothing_of_its_parents_parts)
     arrow(cs_ticks(), 1);
     const char *ends[2];
     REQUIRE(trace_file_events("\"cs_dep\"", "\"ph\":\"f\"", ends, 2) == 2);
-    CHECK_IS(number_of(ends[1], "id"), number_of(ends[0], "id")); /* and its arrows are counted anew */
+    CHECK_IS(
+        number_of(ends[1], "id"), number_of(ends[0], "id")); /* and its arrows are counted anew */
 }

@@ -1,4 +1,5 @@
-/* What the audit of the default stream makes of a program (audit/audit_model.h): operations fed to it directly, in the order of time. */
+/* What the audit of the default stream makes of a program (audit/audit_model.h): operations fed to
+ * it directly, in the order of time. */
 #include "tests/unit/check.h"
 
 #include "shim/audit/audit_model.h"
@@ -24,7 +25,10 @@ static void begin(void)
 
 static cs_u16 lane_in(cs_u64 context, enum cs_audit_kind kind, cs_u64 key, bool blocking)
 {
-    struct cs_audit_lane what = {.key = {key | (cs_u64)kind << 32, context}, .kind = kind, .blocking = blocking, .number = (cs_u32)key};
+    struct cs_audit_lane what = {.key = {key | (cs_u64)kind << 32, context},
+        .kind = kind,
+        .blocking = blocking,
+        .number = (cs_u32)key};
     what.context = cs_audit_context(context);
     return cs_audit_lane(&what);
 }
@@ -44,8 +48,11 @@ static struct on by_default(cs_u64 thread) { return (struct on){legacy(), own(th
 static struct cs_audit_step step_of(enum cs_audit_what what, struct on on)
 {
     now += 10;
-    return (struct cs_audit_step){.at = now, .what = what, .lane = on.lane, .context = cs_audit_context(CONTEXT),
-                                  .op = {.begin = now, .begin_ns = now, .call = CS_CALL_cuLaunchKernel, .stream = on.stream}};
+    return (struct cs_audit_step){.at = now,
+        .what = what,
+        .lane = on.lane,
+        .context = cs_audit_context(CONTEXT),
+        .op = {.begin = now, .begin_ns = now, .call = CS_CALL_cuLaunchKernel, .stream = on.stream}};
 }
 
 /* An operation of unknown memory, called from place `site`. */
@@ -60,7 +67,8 @@ static void copy(cs_u64 site, struct on on, cs_u64 write, cs_u64 read, cs_u64 by
 {
     struct cs_audit_step step = step_of(CS_AUDIT_WORK, on);
     step.op.site = site;
-    step.op.memory = (struct cs_audit_memory){{write, write + bytes}, {read, read + bytes}, true, false};
+    step.op.memory =
+        (struct cs_audit_memory){{write, write + bytes}, {read, read + bytes}, true, false};
     cs_audit_take(&step);
 }
 
@@ -88,11 +96,11 @@ static cs_u32 pairs(void)
     return n;
 }
 
-#define SUMS(hazards_, unneeded_)                                                                                                                    \
-    do {                                                                                                                                             \
-        CHECK_IS(cs_audit_sums.hazards, hazards_);                                                                                                   \
-        CHECK_IS(cs_audit_sums.unneeded, unneeded_);                                                                                                 \
-        CHECK_IS(cs_audit_sums.unseen, 0);                                                                                                           \
+#define SUMS(hazards_, unneeded_) \
+    do { \
+        CHECK_IS(cs_audit_sums.hazards, hazards_); \
+        CHECK_IS(cs_audit_sums.unneeded, unneeded_); \
+        CHECK_IS(cs_audit_sums.unseen, 0); \
     } while (0)
 
 TEST(the_default_stream_after_a_blocking_one)
@@ -416,7 +424,8 @@ TEST(whether_threads_matter)
 {
     for (int shared = 0; shared < 2; shared++) {
         begin();
-        struct cs_audit_step step = step_of(CS_AUDIT_WORK, by_handle(shared ? blocking(13) : nonblocking(13)));
+        struct cs_audit_step step =
+            step_of(CS_AUDIT_WORK, by_handle(shared ? blocking(13) : nonblocking(13)));
         step.op.tid = 2;
         cs_audit_take(&step);
         step = step_of(CS_AUDIT_HOST, (struct on){0, 0});
@@ -489,7 +498,10 @@ TEST(more_streams_than_there_are_lanes)
     CHECK_IS(cs_audit_sums.hazards, 2);
 }
 
-__attribute__((noinline)) static const void *return_address_of_here(void) { return __builtin_return_address(0); }
+__attribute__((noinline)) static const void *return_address_of_here(void)
+{
+    return __builtin_return_address(0);
+}
 
 TEST(places)
 {
@@ -499,7 +511,8 @@ TEST(places)
     CHECK_TEXT(cs_place_function(here), "places");
     cs_place_text(here, text, sizeof text);
     CHECK(strstr(text, "audit+0x") == text && strstr(text, " (places+0x"));
-    cs_place_text((const char *)(size_t)&drand48 + 1, text, sizeof text); /* of a library, by its exported name if there is no other */
+    cs_place_text((const char *)(size_t)&drand48 + 1, text,
+        sizeof text); /* of a library, by its exported name if there is no other */
     CHECK(strstr(text, "libc.so.6+0x") == text && strstr(text, "drand48"));
     cs_place_text(&line, text, sizeof text);
     CHECK_TEXT(text, "");

@@ -1,4 +1,5 @@
-/* What the audit of the default stream reads of records (audit/audit_read.h), told as the trace tells it (trace/listener.h). */
+/* What the audit of the default stream reads of records (audit/audit_read.h), told as the trace
+ * tells it (trace/listener.h). */
 #include "tests/unit/check.h"
 
 #include "shim/audit/audit.h"
@@ -13,7 +14,9 @@ enum { CONTEXT = 77 };
 static cs_u64 now;
 
 static struct cs_thread thread = {.tid = 4, .index = 1};
-static struct cs_stream stream = {.object.ref = 5, .context = CONTEXT, .lane = 13}, default_stream = {.origin = CS_STREAM_LEGACY, .context = CONTEXT, .lane = 7};
+static struct cs_stream stream = {.object.ref = 5, .context = CONTEXT, .lane = 13},
+                        default_stream = {
+                            .origin = CS_STREAM_LEGACY, .context = CONTEXT, .lane = 7};
 
 static void records_begin(void)
 {
@@ -35,7 +38,8 @@ static void called(enum cs_call call, struct cs_stream *on, const cs_u64 value[C
 
 static void told(void (*function)(void), bool names_legacy)
 {
-    struct cs_record record = {.call = CS_CALL_SITE, .value = {(size_t)function + 2, names_legacy, CONTEXT}};
+    struct cs_record record = {
+        .call = CS_CALL_SITE, .value = {(size_t)function + 2, names_legacy, CONTEXT}};
     CS_TELL(place, &thread, &record);
 }
 
@@ -69,26 +73,33 @@ TEST(which_copies_the_host_waits_for)
         enum cs_call call;
         cs_u64 value[CS_VALUES];
         int hazards, copies;
-    } cases[] = {
-        {CS_CALL_cuMemcpyDtoH_v2, {64, 1000, 2000}, 0, 0}, {CS_CALL_cuMemcpyHtoD_v2, {64, 2000, 1000}, 0, 1},
-        {CS_CALL_cuMemcpyHtoDAsync_v2, {64, 2000, 1000}, 1, 0}, {CS_CALL_cuMemcpyDtoD_v2, {64, 2000, 3000}, 1, 0},
-        {CS_CALL_cuMemcpy, {64, 2000, 3000}, 0, 1}, {CS_CALL_cuMemcpyPeer, {64, 2000, 0, 3000}, 1, 0},
-        {CS_CALL_cuMemcpyDtoA_v2, {64, 2000, 3000}, 1, 0}, {CS_CALL_cuMemcpyAtoH_v2, {64, 1000, 2000}, 0, 0},
-        {CS_CALL_cuMemcpy2D_v2, {64, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST}, 0, 0}, {CS_CALL_cuMemcpy2D_v2, {64, CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE}, 0, 1},
-        {CS_CALL_cuMemcpy3D_v2, {64, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_ARRAY}, 1, 0}, {CS_CALL_cuMemsetD8_v2, {64, 0, 2000}, 1, 0}};
+    } cases[] = {{CS_CALL_cuMemcpyDtoH_v2, {64, 1000, 2000}, 0, 0},
+        {CS_CALL_cuMemcpyHtoD_v2, {64, 2000, 1000}, 0, 1},
+        {CS_CALL_cuMemcpyHtoDAsync_v2, {64, 2000, 1000}, 1, 0},
+        {CS_CALL_cuMemcpyDtoD_v2, {64, 2000, 3000}, 1, 0},
+        {CS_CALL_cuMemcpy, {64, 2000, 3000}, 0, 1},
+        {CS_CALL_cuMemcpyPeer, {64, 2000, 0, 3000}, 1, 0},
+        {CS_CALL_cuMemcpyDtoA_v2, {64, 2000, 3000}, 1, 0},
+        {CS_CALL_cuMemcpyAtoH_v2, {64, 1000, 2000}, 0, 0},
+        {CS_CALL_cuMemcpy2D_v2, {64, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST}, 0, 0},
+        {CS_CALL_cuMemcpy2D_v2, {64, CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE}, 0, 1},
+        {CS_CALL_cuMemcpy3D_v2, {64, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_ARRAY}, 1, 0},
+        {CS_CALL_cuMemsetD8_v2, {64, 0, 2000}, 1, 0}};
     for (size_t i = 0; i < CS_COUNT(cases); i++) {
         records_begin();
         called(cases[i].call, &default_stream, cases[i].value);
         called(CS_CALL_cuLaunchKernel, &stream, NULL);
         cs_audit_rest();
-        if (cs_audit_sums.hazards != (cs_u64)cases[i].hazards || cs_audit_sums.ordered[CS_AUDIT_BY_COPY] != (cs_u64)cases[i].copies)
+        if (cs_audit_sums.hazards != (cs_u64)cases[i].hazards ||
+            cs_audit_sums.ordered[CS_AUDIT_BY_COPY] != (cs_u64)cases[i].copies)
             fprintf(stderr, "%s: ", cs_call_info[cases[i].call].name);
         CHECK_IS(cs_audit_sums.hazards, cases[i].hazards);
         CHECK_IS(cs_audit_sums.ordered[CS_AUDIT_BY_COPY], cases[i].copies);
     }
 }
 
-/* Pairs of a call on the default stream and one on a blocking stream: whether the memory that they name makes them depend on each other. */
+/* Pairs of a call on the default stream and one on a blocking stream: whether the memory that they
+ * name makes them depend on each other. */
 TEST(what_calls_say_of_memory)
 {
     static const struct {
@@ -100,13 +111,18 @@ TEST(what_calls_say_of_memory)
     } cases[] = {
         {CS_CALL_cuMemsetD8Async, {64, 0, 1000}, CS_CALL_cuMemcpyDtoDAsync_v2, {64, 5000, 1000}, 1},
         {CS_CALL_cuMemsetD8Async, {64, 0, 1000}, CS_CALL_cuMemcpyDtoDAsync_v2, {64, 5000, 1064}, 0},
-        {CS_CALL_cuMemsetD32Async, {256, 0, 1000}, CS_CALL_cuMemcpyDtoHAsync_v2, {64, 90000, 1255}, 1},
-        {CS_CALL_cuMemsetD2D8Async, {64, 0, 1000}, CS_CALL_cuMemcpyDtoDAsync_v2, {64, 5000, 9000}, 1}, /* rows: how far they reach is not told */
-        {CS_CALL_cuMemcpyDtoHAsync_v2, {64, 1000, 2000}, CS_CALL_cuMemcpyHtoDAsync_v2, {64, 3000, 1000}, 1}, /* by way of the host */
+        {CS_CALL_cuMemsetD32Async, {256, 0, 1000}, CS_CALL_cuMemcpyDtoHAsync_v2, {64, 90000, 1255},
+            1},
+        {CS_CALL_cuMemsetD2D8Async, {64, 0, 1000}, CS_CALL_cuMemcpyDtoDAsync_v2, {64, 5000, 9000},
+            1}, /* rows: how far they reach is not told */
+        {CS_CALL_cuMemcpyDtoHAsync_v2, {64, 1000, 2000}, CS_CALL_cuMemcpyHtoDAsync_v2,
+            {64, 3000, 1000}, 1}, /* by way of the host */
         {CS_CALL_cuMemcpyPeerAsync, {64, 1000, 7, 2000}, CS_CALL_cuMemsetD8Async, {64, 0, 2063}, 1},
         {CS_CALL_cuMemcpyPeerAsync, {64, 1000, 7, 2000}, CS_CALL_cuMemsetD8Async, {64, 0, 2064}, 0},
-        {CS_CALL_cuMemcpyHtoAAsync_v2, {64, 1000, 2000}, CS_CALL_cuMemcpyHtoAAsync_v2, {64, 1001, 2000}, 0}, /* arrays, by their handles */
-        {CS_CALL_cuMemcpyHtoAAsync_v2, {64, 1000, 2000}, CS_CALL_cuMemcpyHtoAAsync_v2, {64, 1000, 2000}, 1},
+        {CS_CALL_cuMemcpyHtoAAsync_v2, {64, 1000, 2000}, CS_CALL_cuMemcpyHtoAAsync_v2,
+            {64, 1001, 2000}, 0}, /* arrays, by their handles */
+        {CS_CALL_cuMemcpyHtoAAsync_v2, {64, 1000, 2000}, CS_CALL_cuMemcpyHtoAAsync_v2,
+            {64, 1000, 2000}, 1},
         {CS_CALL_cuMemcpy2DAsync_v2, {64, 2, 2}, CS_CALL_cuMemsetD8Async, {64, 0, 2064}, 1},
         {CS_CALL_cuMemPrefetchAsync, {64, 1000}, CS_CALL_cuLaunchKernel, {0}, 0},
         {CS_CALL_cuMemAllocAsync, {64, 1000}, CS_CALL_cuLaunchKernel, {0}, 1}};
@@ -129,14 +145,13 @@ TEST(calls_that_cannot_be_followed)
     called(CS_CALL_cuStreamSynchronize, NULL, NULL);
     cs_audit_rest();
     CHECK_IS(cs_audit_sums.unseen, 3);
-    called(CS_CALL_cuMemFree_v2, NULL, (cs_u64[CS_VALUES]){1000}); /* no work */
+    called(CS_CALL_cuMemFree_v2, NULL, (cs_u64[CS_VALUES]){1000});      /* no work */
     called(CS_CALL_cuStreamWaitEvent, &stream, (cs_u64[CS_VALUES]){9}); /* it was never recorded */
     called(CS_CALL_cuEventQuery, NULL, (cs_u64[CS_VALUES]){0});
     called(CS_CALL_cuStreamGetFlags, &stream, NULL);
     cs_audit_rest();
     CHECK_IS(cs_audit_sums.unseen, 3);
 }
-
 
 TEST(a_time_between_events_is_an_answer)
 {
@@ -150,7 +165,8 @@ TEST(a_time_between_events_is_an_answer)
     CHECK(cs_audit_sums.doubt[CS_AUDIT_DOUBT_TIME]);
 }
 
-/* The kernel on `stream`, a synchronous copy of so many bytes, and a kernel on the default stream. */
+/* The kernel on `stream`, a synchronous copy of so many bytes, and a kernel on the default stream.
+ */
 static void copy_between(cs_u64 bytes)
 {
     records_begin();
@@ -171,7 +187,8 @@ TEST(a_copy_of_nothing_is_no_wait)
 
 TEST(what_is_not_followed)
 {
-    static const enum cs_call handed_on[] = {CS_CALL_cuIpcGetEventHandle, CS_CALL_cuIpcOpenEventHandle, CS_CALL_cuGraphAddEventWaitNode, CS_CALL_cuGraphAddNode_v2};
+    static const enum cs_call handed_on[] = {CS_CALL_cuIpcGetEventHandle,
+        CS_CALL_cuIpcOpenEventHandle, CS_CALL_cuGraphAddEventWaitNode, CS_CALL_cuGraphAddNode_v2};
     for (size_t i = 0; i < CS_COUNT(handed_on); i++) {
         records_begin();
         called(CS_CALL_cuEventDestroy_v2, NULL, (cs_u64[CS_VALUES]){9});
@@ -187,7 +204,10 @@ TEST(what_is_not_followed)
     CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_PEER]);
     called(CS_CALL_cuMemcpyPeer, &default_stream, (cs_u64[CS_VALUES]){64, 2000, 0, 3000});
     CHECK(cs_audit_sums.doubt[CS_AUDIT_DOUBT_PEER]);
-    struct cs_record refused = {.begin = now, .end = now + 5, .call = CS_CALL_cuStreamBeginCapture_v2, .result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED};
+    struct cs_record refused = {.begin = now,
+        .end = now + 5,
+        .call = CS_CALL_cuStreamBeginCapture_v2,
+        .result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED};
     CS_TELL(call, &thread, &refused, &stream, 0, now);
     CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_REFUSED]);
     CS_TELL(call, &thread, &refused, &default_stream, 0, now);

@@ -1,9 +1,11 @@
 /*
- * Unit tests in C: TEST(name) { ... } in a file, CHECKs inside, and nothing else; this header brings main.
+ * Unit tests in C: TEST(name) { ... } in a file, CHECKs inside, and nothing else; this header
+ * brings main.
  *
- * `program NAME` runs one test and ends with 1 if a check failed, each of which says where. Without a name all of them run, each in a child and a folder of
- * its own, so a test may change the environment, descriptors, limits and files as it likes. One that hangs is ended by its alarm. tests/cases/test_unit.py
- * runs the programs.
+ * `program NAME` runs one test and ends with 1 if a check failed, each of which says where. Without
+ * a name all of them run, each in a child and a folder of its own, so a test may change the
+ * environment, descriptors, limits and files as it likes. One that hangs is ended by its alarm.
+ * tests/cases/test_unit.py runs the programs.
  */
 #ifndef CS_TESTS_UNIT_CHECK_H
 #define CS_TESTS_UNIT_CHECK_H
@@ -20,36 +22,37 @@
 
 static _Atomic int check_failures;
 
-#define CHECK(condition)                                                                                                                             \
-    do {                                                                                                                                             \
-        if (condition) break;                                                                                                                        \
-        fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                              \
-        check_failures++;                                                                                                                            \
+#define CHECK(condition) \
+    do { \
+        if (condition) break; \
+        fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+        check_failures++; \
     } while (0)
 
 /* CHECK_IS(actual, expected) shows both numbers. */
-#define CHECK_IS(actual, expected)                                                                                                                   \
-    do {                                                                                                                                             \
-        long long a_ = (long long)(actual), e_ = (long long)(expected);                                                                              \
-        if (a_ == e_) break;                                                                                                                         \
-        fprintf(stderr, "%s:%d: %s: %lld, not %lld\n", __FILE__, __LINE__, #actual, a_, e_);                                                         \
-        check_failures++;                                                                                                                            \
+#define CHECK_IS(actual, expected) \
+    do { \
+        long long a_ = (long long)(actual), e_ = (long long)(expected); \
+        if (a_ == e_) break; \
+        fprintf(stderr, "%s:%d: %s: %lld, not %lld\n", __FILE__, __LINE__, #actual, a_, e_); \
+        check_failures++; \
     } while (0)
 
-#define CHECK_TEXT(actual, expected)                                                                                                                 \
-    do {                                                                                                                                             \
-        const char *a_ = (actual), *e_ = (expected);                                                                                                 \
-        if (!strcmp(a_, e_)) break;                                                                                                                  \
-        fprintf(stderr, "%s:%d: %s:\n  is       \"%s\"\n  expected \"%s\"\n", __FILE__, __LINE__, #actual, a_, e_);                                  \
-        check_failures++;                                                                                                                            \
+#define CHECK_TEXT(actual, expected) \
+    do { \
+        const char *a_ = (actual), *e_ = (expected); \
+        if (!strcmp(a_, e_)) break; \
+        fprintf(stderr, "%s:%d: %s:\n  is       \"%s\"\n  expected \"%s\"\n", __FILE__, __LINE__, \
+        #actual, a_, e_); \
+        check_failures++; \
     } while (0)
 
 /* For what makes the rest of the test pointless. */
-#define REQUIRE(condition)                                                                                                                           \
-    do {                                                                                                                                             \
-        if (condition) break;                                                                                                                        \
-        fprintf(stderr, "%s:%d: %s: the test ends here\n", __FILE__, __LINE__, #condition);                                                          \
-        exit(1);                                                                                                                                     \
+#define REQUIRE(condition) \
+    do { \
+        if (condition) break; \
+        fprintf(stderr, "%s:%d: %s: the test ends here\n", __FILE__, __LINE__, #condition); \
+        exit(1); \
     } while (0)
 
 static struct {
@@ -58,18 +61,20 @@ static struct {
 } check_tests[64];
 static int check_count;
 
-#define TEST(test_)                                                                                                                                  \
-    static void test_(void);                                                                                                                         \
-    __attribute__((constructor)) static void register_##test_(void)                                                                                  \
-    {                                                                                                                                                \
-        check_tests[check_count].name = #test_;                                                                                                      \
-        check_tests[check_count++].run = test_;                                                                                                      \
-    }                                                                                                                                                \
+#define TEST(test_) \
+    static void test_(void); \
+    __attribute__((constructor)) static void register_##test_(void) \
+    { \
+        check_tests[check_count].name = #test_; \
+        check_tests[check_count++].run = test_; \
+    } \
     static void test_(void)
 
-/* From here on stderr goes to a file; captured_end gives what came and puts stderr back. One at a time. */
+/* From here on stderr goes to a file; captured_end gives what came and puts stderr back. One at a
+ * time. */
 static int captured_fd = -1, captured_stderr = -1;
-extern void cs_log_remember(void) __attribute__((weak)); /* lines go to what stderr was, unless that is told anew */
+extern void cs_log_remember(void)
+    __attribute__((weak)); /* lines go to what stderr was, unless that is told anew */
 __attribute__((unused)) static void captured_begin(void)
 {
     char name[] = "/tmp/custream-unit-XXXXXX";
@@ -114,7 +119,8 @@ static int run_apart(int i)
 {
     int status = 0;
     const pid_t child = fork();
-    if (child == 0) exit(mkdir(check_tests[i].name, 0700) || chdir(check_tests[i].name) ? 3 : run_here(i));
+    if (child == 0)
+        exit(mkdir(check_tests[i].name, 0700) || chdir(check_tests[i].name) ? 3 : run_here(i));
     if (waitpid(child, &status, 0) == child && status == 0) return 0;
     fprintf(stderr, "%s: wait status %#x\n", check_tests[i].name, status);
     return 1;

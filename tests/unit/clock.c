@@ -2,7 +2,8 @@
 #include "shim/base/clock.h"
 #include "tests/unit/check.h"
 
-/* A moment: ticks, and CLOCK_MONOTONIC before and after they were read. However long the process sleeps in between, the tick lies there. */
+/* A moment: ticks, and CLOCK_MONOTONIC before and after they were read. However long the process
+ * sleeps in between, the tick lies there. */
 struct moment {
     cs_u64 before, ticks, after;
 };
@@ -18,7 +19,9 @@ static struct moment now(void)
 
 TEST(agrees_with_the_monotonic_clock)
 {
-    enum { SLACK_NS = 100000 }; /* rounding of rates over 1.5 s; a wrong rate or zero point is off by milliseconds */
+    enum {
+        SLACK_NS = 100000
+    }; /* rounding of rates over 1.5 s; a wrong rate or zero point is off by milliseconds */
     cs_u64 init_begin = cs_monotonic_ns();
     cs_clock_init();
     cs_u64 init_end = cs_monotonic_ns();

@@ -1,7 +1,9 @@
 /*
- * The scale over days of simulated time: clock.c itself, on a counter and a monotonic clock that the test turns.
+ * The scale over days of simulated time: clock.c itself, on a counter and a monotonic clock that
+ * the test turns.
  *
- * The monotonic clock runs at a rate that changes, as a time service slews it; reading it takes a time that varies.
+ * The monotonic clock runs at a rate that changes, as a time service slews it; reading it takes a
+ * time that varies.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -75,7 +77,10 @@ static void start(void)
 }
 
 /* How far the scale is from the truth, now. */
-static double error_now(void) { return fabs((double)cs_clock_ns((cs_u64)ticks_now) - (ns_now - zero)); }
+static double error_now(void)
+{
+    return fabs((double)cs_clock_ns((cs_u64)ticks_now) - (ns_now - zero));
+}
 
 TEST(a_steady_clock_is_followed_to_its_reading_error)
 {
@@ -84,7 +89,8 @@ TEST(a_steady_clock_is_followed_to_its_reading_error)
     for (int i = 0; i < 20000; i++) {
         pass(i < 1000 ? 2e6 : 5e8);
         cs_clock_sync();
-        double allowed = (double)cs_clock_error_ns() + 500; /* what the rate, learnt over 6 s, is off after another 10 s */
+        double allowed = (double)cs_clock_error_ns() +
+                         500; /* what the rate, learnt over 6 s, is off after another 10 s */
         if (error_now() > allowed) CHECK_IS(error_now(), allowed);
     }
     CHECK(cs_clock_error_ns() < 10000);
@@ -97,7 +103,8 @@ TEST(a_slewed_clock_is_followed)
         if (i % 100 == 0) slew = jitter(200) - 100;
         pass(5e8);
         cs_clock_sync();
-        /* 200 ppm of change over 10 s, between anchors, and as much again until the bend has taken it back */
+        /* 200 ppm of change over 10 s, between anchors, and as much again until the bend has taken
+         * it back */
         if (error_now() > 5e6) CHECK_IS(error_now(), 5e6);
     }
     slew = 0;
@@ -127,14 +134,16 @@ TEST(rises_and_has_no_jumps)
     CHECK(anchor_count > 50);
 }
 
-/* A child gets the table as the writer's thread of its parent had it in hand: in the middle of moving every second anchor, or of keeping a stretch. */
+/* A child gets the table as the writer's thread of its parent had it in hand: in the middle of
+ * moving every second anchor, or of keeping a stretch. */
 TEST(a_fork_in_the_middle_of_the_scale)
 {
     slew = 37;
     start();
     for (int i = 0; i < 3000; i++) pass(1e10), cs_clock_sync();
     for (int i = 2, kept = 1; i < 1500; i += 2) anchors[kept++] = anchors[i];
-    cs_clock_recent = (struct cs_clock_stretch){anchors[2000].ticks, INT64_MAX, 0, anchors[2000].rate};
+    cs_clock_recent =
+        (struct cs_clock_stretch){anchors[2000].ticks, INT64_MAX, 0, anchors[2000].rate};
     cs_clock_after_fork_in_child();
     pass(1e6);
     cs_clock_sync();

@@ -1,4 +1,5 @@
-/* What a process tells the watcher of its run, and what it says itself at its end (trace/closing.h). The test is the watcher. */
+/* What a process tells the watcher of its run, and what it says itself at its end
+ * (trace/closing.h). The test is the watcher. */
 #include "shim/base/log.h"
 
 void settles(void); /* not static: also where nobody calls it */
@@ -20,7 +21,8 @@ static void begin(void)
     cs_watch_read();
     listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     const socklen_t size = cs_watch_address(&address, name);
-    REQUIRE(listener >= 0 && !bind(listener, (struct sockaddr *)&address, size) && !listen(listener, 4));
+    REQUIRE(listener >= 0 && !bind(listener, (struct sockaddr *)&address, size) &&
+            !listen(listener, 4));
     trace_file_begin();
 }
 
@@ -50,7 +52,8 @@ TEST(the_watcher_hears_of_the_process_its_file_and_an_exec)
     CHECK_TEXT(packet(), "hello");
     cs_closing_file();
     const struct cs_file_id id = cs_output_id();
-    snprintf(file, sizeof file, "file %llu %llu %s", (unsigned long long)id.device, (unsigned long long)id.inode, cs_output_path());
+    snprintf(file, sizeof file, "file %llu %llu %s", (unsigned long long)id.device,
+        (unsigned long long)id.inode, cs_output_path());
     CHECK_TEXT(packet(), file);
     cs_closing_file();
     CHECK_TEXT(packet(), ""); /* the same one */
@@ -139,7 +142,8 @@ TEST(a_process_that_outlives_its_run_speaks_for_itself_once)
     CHECK_TEXT(packet(), "end");
     CHECK_TEXT(packet(), "speaks");
     CHECK(cs_closing_speaks());
-    CHECK_TEXT(said(), "custream: t.json: 0 calls, nothing lost, no GPU times. Open it: custream open t.json\n");
+    CHECK_TEXT(said(),
+        "custream: t.json: 0 calls, nothing lost, no GPU times. Open it: custream open t.json\n");
     CHECK_TEXT(said(), "");
 }
 

@@ -6,7 +6,8 @@ TEST(a_pool_is_counted_on_its_device)
 {
     static char text[1 << 16];
     trace_file_begin();
-    cs_gpu_pool_write(&(struct cs_gpu_pool){.device = 3, .at = cs_ticks(), .address = 0x1000, .size = 77, .used = 55});
+    cs_gpu_pool_write(&(struct cs_gpu_pool){
+        .device = 3, .at = cs_ticks(), .address = 0x1000, .size = 77, .used = 55});
     cs_output_finish();
     FILE *file = fopen("t.json", "r");
     REQUIRE(file && fread(text, 1, sizeof text - 1, file));

@@ -1,4 +1,5 @@
-/* Who may ask (process/ctl.c), with peers of any user: SO_PEERCRED is made up here. The cases of test_ctl.py have real ones. */
+/* Who may ask (process/ctl.c), with peers of any user: SO_PEERCRED is made up here. The cases of
+ * test_ctl.py have real ones. */
 #include "shim/process/ctl.c"
 
 #include "tests/unit/check.h"
@@ -40,7 +41,8 @@ int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *res
 static int client_who_says(const char *word)
 {
     int pair[2];
-    REQUIRE(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) && send(pair[0], word, strlen(word), 0) > 0);
+    REQUIRE(
+        !socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) && send(pair[0], word, strlen(word), 0) > 0);
     clients[client_count++] = (struct client){pair[1], cs_monotonic_ns(), false};
     return pair[0];
 }
@@ -56,12 +58,14 @@ static const char *said_to(int peer)
 static void look(void)
 {
     struct pollfd polled[CLIENTS];
-    for (int i = 0; i < client_count; i++) polled[i] = (struct pollfd){.fd = clients[i].fd, .events = POLLIN};
+    for (int i = 0; i < client_count; i++)
+        polled[i] = (struct pollfd){.fd = clients[i].fd, .events = POLLIN};
     poll(polled, (nfds_t)client_count, 0);
     look_after_clients(polled);
 }
 
-/* What a client of that user is told, who has asked before anybody looked; or, where `late`, after that, when its time is over. */
+/* What a client of that user is told, who has asked before anybody looked; or, where `late`, after
+ * that, when its time is over. */
 static const char *answer_where(uid_t user, bool late)
 {
     static char line[256];
@@ -70,7 +74,8 @@ static const char *answer_where(uid_t user, bool late)
     int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0), peer = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     REQUIRE(!bind(listener, (struct sockaddr *)&address, length) && !listen(listener, 1));
     length = sizeof address;
-    REQUIRE(!getsockname(listener, (struct sockaddr *)&address, &length) && !connect(peer, (struct sockaddr *)&address, length));
+    REQUIRE(!getsockname(listener, (struct sockaddr *)&address, &length) &&
+            !connect(peer, (struct sockaddr *)&address, length));
     REQUIRE(send(peer, "off", 3, 0) == 3);
     uid = user;
     take_client(listener);
@@ -78,7 +83,9 @@ static const char *answer_where(uid_t user, bool late)
     look_after_clients(&(struct pollfd){.revents = late ? 0 : POLLIN});
     CHECK_IS(client_count, 0);
     ssize_t n = recv(peer, line, sizeof line - 1, MSG_DONTWAIT);
-    if (n < 0 && errno == ECONNRESET) n = recv(peer, line, sizeof line - 1, MSG_DONTWAIT); /* that what was asked has not been read comes first */
+    if (n < 0 && errno == ECONNRESET)
+        n = recv(peer, line, sizeof line - 1,
+            MSG_DONTWAIT); /* that what was asked has not been read comes first */
     line[n > 0 ? n : 0] = 0;
     close(peer);
     close(listener);
@@ -99,7 +106,8 @@ TEST(nobody_else)
 {
     const uid_t others[] = {geteuid() + 1, geteuid() + 65534, (uid_t)-1, (uid_t)-2};
     told = true;
-    for (size_t i = 0; i < CS_COUNT(others); i++) CHECK_TEXT(answer_to(others[i]), "error this process belongs to another user\n");
+    for (size_t i = 0; i < CS_COUNT(others); i++)
+        CHECK_TEXT(answer_to(others[i]), "error this process belongs to another user\n");
     CHECK_IS(asked, 0);
 }
 
@@ -121,7 +129,8 @@ TEST(who_asked_while_another_was_served)
 TEST(off_ends_every_record_once)
 {
     then = CS_CTL_HOLDS;
-    const int first = client_who_says("record"), gone = client_who_says("record"), second = client_who_says("record");
+    const int first = client_who_says("record"), gone = client_who_says("record"),
+              second = client_who_says("record");
     look();
     CHECK_IS(client_count, 3);
     CHECK_TEXT(said_to(first), "ok record\n");
@@ -171,7 +180,8 @@ TEST(so_many_record_that_others_can_still_ask)
     CHECK_TEXT(said_to(more), "error too many record this process at once\n");
 }
 
-/* Where there is no place for another one, a client has a tenth of a second to ask. One that asks in time is answered. */
+/* Where there is no place for another one, a client has a tenth of a second to ask. One that asks
+ * in time is answered. */
 TEST(who_says_nothing_makes_room)
 {
     const cs_u64 before = cs_monotonic_ns() - 1000000000ull;

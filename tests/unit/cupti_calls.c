@@ -4,7 +4,8 @@
 #include "shim/gpu/cupti.h"
 #include "tests/unit/check.h"
 
-/* By number, of the driver and of the runtime. Of a call of the runtime that has no namesake in the driver nothing is known. */
+/* By number, of the driver and of the runtime. Of a call of the runtime that has no namesake in the
+ * driver nothing is known. */
 static const struct {
     const char *driver;
     bool enqueues;
@@ -33,15 +34,20 @@ TEST(calls_that_may_enqueue_by_their_names)
     cs_store_rel(&cs_cupti_opened, &stub);
     cs_cupti_calls_read();
     for (uint32_t i = 1; i < CS_COUNT(calls); i++) {
-        CHECK_IS(cs_cupti_may_enqueue(&(CUpti_ActivityAPI){.kind = CUPTI_ACTIVITY_KIND_DRIVER, .cbid = i}), calls[i].enqueues);
-        CHECK_IS(cs_cupti_may_enqueue(&(CUpti_ActivityAPI){.kind = CUPTI_ACTIVITY_KIND_RUNTIME, .cbid = i}), calls[i].may);
+        CHECK_IS(cs_cupti_may_enqueue(
+                     &(CUpti_ActivityAPI){.kind = CUPTI_ACTIVITY_KIND_DRIVER, .cbid = i}),
+            calls[i].enqueues);
+        CHECK_IS(cs_cupti_may_enqueue(
+                     &(CUpti_ActivityAPI){.kind = CUPTI_ACTIVITY_KIND_RUNTIME, .cbid = i}),
+            calls[i].may);
     }
 }
 
 /* The writer may be at the first reason while the second is made. */
 TEST(a_reason_why_there_is_no_cupti_stays_as_it_is)
 {
-    static const char *const libraries[] = {"/nonexistent/libcupti.so.13", "/nonexistent/another.so", "libz.so.1"};
+    static const char *const libraries[] = {
+        "/nonexistent/libcupti.so.13", "/nonexistent/another.so", "libz.so.1"};
     const char *whys[CS_COUNT(libraries)];
     char said[CS_COUNT(libraries)][256];
     REQUIRE(cs_realdl_init());

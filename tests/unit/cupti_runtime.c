@@ -1,6 +1,6 @@
 /*
- * Numbers of the runtime's calls that nobody wanted to hear of: a thread that is held up while it leaves one, here by a signal, and others that come round to
- * the place that it has.
+ * Numbers of the runtime's calls that nobody wanted to hear of: a thread that is held up while it
+ * leaves one, here by a signal, and others that come round to the place that it has.
  */
 #include <signal.h>
 #include <time.h>
@@ -25,7 +25,8 @@ static void on_signal(int unused)
 static cs_u32 arrived, last;
 static void on_call(const struct cs_gpu_call *call)
 {
-    CHECK(call->thread == (cs_u32)(uintptr_t)pthread_self() && call->start && call->start == call->end);
+    CHECK(call->thread == (cs_u32)(uintptr_t)pthread_self() && call->start &&
+          call->start == call->end);
     arrived++;
     if (call->correlation > last) last = call->correlation;
 }
@@ -35,7 +36,8 @@ TEST(one_that_is_held_up_hides_no_others)
     timer_t timer;
     stub_begin((struct cs_runtime_listener){.begins = nobody_listens});
     signal(SIGUSR1, on_signal);
-    REQUIRE(!timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1}, &timer));
+    REQUIRE(!timer_create(CLOCK_MONOTONIC,
+        &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1}, &timer));
     for (int i = 0; i < SIGNALS; i++) {
         cs_store(&interrupted, false);
         timer_settime(timer, 0, &(struct itimerspec){.it_value.tv_nsec = 20000 + 37 * i}, NULL);

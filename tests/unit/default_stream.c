@@ -1,4 +1,5 @@
-/* Which default stream a thread's calls mean (policy/default_stream.c). What a program sees of it: tests/cases/test_policy_default_stream.py. */
+/* Which default stream a thread's calls mean (policy/default_stream.c). What a program sees of it:
+ * tests/cases/test_policy_default_stream.py. */
 #include "shim/policy/policies.h"
 #include "tests/unit/driver.h"
 
@@ -23,7 +24,8 @@ static void *asks(void *data)
 
 TEST(a_thread_in_the_place_of_one_that_has_ended_decides_for_itself)
 {
-    static const struct cs_policy before = {.default_stream = CS_DEFAULT_LEGACY}, now = {.default_stream = CS_DEFAULT_PER_THREAD};
+    static const struct cs_policy before = {.default_stream = CS_DEFAULT_LEGACY},
+                                  now = {.default_stream = CS_DEFAULT_PER_THREAD};
     struct turn first = {.policy = &before}, second = {.policy = &now};
     pthread_t thread;
     stub_driver();

@@ -1,4 +1,5 @@
-/* Kernels' names as people read them (trace/demangle.h): with the C++ library, whose demangler the shim finds in the process, and the short forms. */
+/* Kernels' names as people read them (trace/demangle.h): with the C++ library, whose demangler the
+ * shim finds in the process, and the short forms. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,12 @@ static const struct {
     {"_Z1kPfi", "k(float*, int)", "k"},
     {"_Z1kIfEvPT_", "void k<float>(float*)", "k"},
     {"_ZN1a1b1cEv", "a::b::c()", "a::b::c"},
-    {"_ZN2at6native29vectorized_elementwise_kernelILi4EfEEviT0_", "void at::native::vectorized_elementwise_kernel<4, float>(int, float)",
-     "at::native::vectorized_elementwise_kernel"},
+    {"_ZN2at6native29vectorized_elementwise_kernelILi4EfEEviT0_",
+        "void at::native::vectorized_elementwise_kernel<4, float>(int, float)",
+        "at::native::vectorized_elementwise_kernel"},
     {"_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo()", "(anonymous namespace)::foo"},
-    {"_ZN2at12_GLOBAL__N_14rollEPf", "at::(anonymous namespace)::roll(float*)", "at::(anonymous namespace)::roll"},
+    {"_ZN2at12_GLOBAL__N_14rollEPf", "at::(anonymous namespace)::roll(float*)",
+        "at::(anonymous namespace)::roll"},
     {"_ZN3foolsEi", "foo::operator<<(int)", "foo::operator<<"},
     {"_ZltRK1AS1_", "operator<(A const&, A const&)", "operator<"},
     {"_ZN1AclEv", "A::operator()()", "A::operator()"},
@@ -27,7 +30,9 @@ static const struct {
     {"_ZN1AixEi", "A::operator[](int)", "A::operator[]"},
     {"_ZNK1AcvbEv", "A::operator bool() const", "A::operator bool"},
     {"_ZN9operatory3fooEv", "operatory::foo()", "operatory::foo"},
-    {"_ZN7cutlass6KernelINS_4gemm6kernelEEEvNT_6ParamsE", "void cutlass::Kernel<cutlass::gemm::kernel>(cutlass::gemm::kernel::Params)", "cutlass::Kernel"},
+    {"_ZN7cutlass6KernelINS_4gemm6kernelEEEvNT_6ParamsE",
+        "void cutlass::Kernel<cutlass::gemm::kernel>(cutlass::gemm::kernel::Params)",
+        "cutlass::Kernel"},
     {"_Z1fPFviE", "f(void (*)(int))", "f"},
     {"_Z1gIXgtLi1ELi0EEEvv", "void g<((1)>(0))>()", "g"},
 };
@@ -48,7 +53,8 @@ TEST(known_names)
 
 TEST(what_only_looks_mangled_stays)
 {
-    static const char *const odd[] = {"_Z", "_ZN", "_Z99999999999999999999f", "_ZN1", "_ZN0E", "_ZNSt", "_Z3", "_ZN5ab", "_ZNKVrRO", "_Z\xff\xfe"};
+    static const char *const odd[] = {"_Z", "_ZN", "_Z99999999999999999999f", "_ZN1", "_ZN0E",
+        "_ZNSt", "_Z3", "_ZN5ab", "_ZNKVrRO", "_Z\xff\xfe"};
     char full[CS_KERNEL_TEXT], brief[CS_KERNEL_TEXT];
     REQUIRE(have_library());
     for (size_t i = 0; i < CS_COUNT(odd); i++) {
@@ -57,7 +63,8 @@ TEST(what_only_looks_mangled_stays)
     }
 }
 
-/* libstdc++ refuses names of more than 1,024 characters, which templates easily have: the short form is there all the same. */
+/* libstdc++ refuses names of more than 1,024 characters, which templates easily have: the short
+ * form is there all the same. */
 TEST(too_long_for_the_library)
 {
     static char name[8192];
@@ -88,16 +95,19 @@ TEST(a_small_room_is_kept)
 {
     char full[12], brief[5];
     REQUIRE(have_library());
-    CHECK(cs_demangle("_ZN2at6native29vectorized_elementwise_kernelEv", full, sizeof full, brief, sizeof brief));
+    CHECK(cs_demangle(
+        "_ZN2at6native29vectorized_elementwise_kernelEv", full, sizeof full, brief, sizeof brief));
     CHECK_TEXT(full, "at::nati...");
     CHECK_TEXT(brief, "a...");
     CHECK(cs_demangle("_Z1kPfi", NULL, 0, NULL, 0));
 }
 
-/* Any cut of a name, and any byte of it changed: nothing breaks, and the rooms hold texts that end. */
+/* Any cut of a name, and any byte of it changed: nothing breaks, and the rooms hold texts that end.
+ */
 TEST(damaged_names)
 {
-    static const char good[] = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_";
+    static const char good[] = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_"
+                               "11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_";
     char name[sizeof good], full[64], brief[32];
     for (size_t n = 0; n + 1 < sizeof good; n++)
         for (int byte = 1; byte < 256; byte += 7) {
@@ -123,7 +133,9 @@ TEST(a_process_without_the_library_is_told_so_when_it_matters)
     CHECK_TEXT(captured_end(), "");
     captured_begin();
     for (int i = 0; i < 2; i++) cs_demangle("_Z1kPfi", full, sizeof full, brief, sizeof brief);
-    CHECK_TEXT(captured_end(), has ? "" : "custream: info: the process has no C++ library: names of kernels stay mangled\n");
+    CHECK_TEXT(captured_end(),
+        has ? ""
+            : "custream: info: the process has no C++ library: names of kernels stay mangled\n");
     CHECK_TEXT(full, has ? "k(float*, int)" : "_Z1kPfi");
     CHECK_TEXT(brief, "k");
 }

@@ -1,4 +1,5 @@
-/* What the driver, or the C library, does to errno in questions of our own is no matter of the program's: each function that asks keeps it, whoever calls. */
+/* What the driver, or the C library, does to errno in questions of our own is no matter of the
+ * program's: each function that asks keeps it, whoever calls. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <execinfo.h>
@@ -13,9 +14,18 @@
 #include "tests/unit/driver.h"
 
 static CUresult device_of(CUdevice *device) { return errno = EIO, *device = 0, CUDA_SUCCESS; }
-static CUresult captures_not(CUstream stream, CUstreamCaptureStatus *status) { return (void)stream, errno = EIO, *status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS; }
-static CUresult one_node(CUgraph graph, CUgraphNode *nodes, size_t *count) { return (void)graph, (void)nodes, errno = EIO, *count = 1, CUDA_SUCCESS; }
-static CUresult refused(CUgraph graph, CUgraphNode *nodes, size_t *count) { return (void)graph, (void)nodes, *count = 1, CUDA_ERROR_INVALID_VALUE; }
+static CUresult captures_not(CUstream stream, CUstreamCaptureStatus *status)
+{
+    return (void)stream, errno = EIO, *status = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+}
+static CUresult one_node(CUgraph graph, CUgraphNode *nodes, size_t *count)
+{
+    return (void)graph, (void)nodes, errno = EIO, *count = 1, CUDA_SUCCESS;
+}
+static CUresult refused(CUgraph graph, CUgraphNode *nodes, size_t *count)
+{
+    return (void)graph, (void)nodes, *count = 1, CUDA_ERROR_INVALID_VALUE;
+}
 static int asked;
 static bool profiler_ids(CUgraph graph, CUgraphExec exec, struct cs_graph_ids *ids)
 {
@@ -61,14 +71,16 @@ static void tell(const struct cs_delayed *delayed) { (void)delayed, errno = EIO;
 
 TEST(of_a_delay)
 {
-    struct cs_policy policy = {.jitter = {.on = true, .host = true, .us = 1, .percent = 100, .seed = 1, .kinds = 63}};
+    struct cs_policy policy = {
+        .jitter = {.on = true, .host = true, .us = 1, .percent = 100, .seed = 1, .kinds = 63}};
     struct cs_steer steer = {.policy = &policy};
     stub_driver();
     REQUIRE((thread = cs_thread_start()));
     cs_store(&cs_steer_delayed, tell);
     for (int i = 0; i < 20; i++) {
         errno = EDOM;
-        cs_jitter_before(&steer, thread, &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH});
+        cs_jitter_before(&steer, thread,
+            &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH});
         CHECK_IS(errno, EDOM);
     }
 }
@@ -87,7 +99,10 @@ int prctl(int what, ...)
 }
 
 static int traces;
-int backtrace(void **frames, int room) { return (void)frames, (void)room, traces++, errno = EIO, 0; }
+int backtrace(void **frames, int room)
+{
+    return (void)frames, (void)room, traces++, errno = EIO, 0;
+}
 
 static pthread_key_t late;
 static int at_the_end;
@@ -102,7 +117,8 @@ static void *starts(void *unused)
     return unused;
 }
 
-/* Its end is told by a destructor, and another one that runs behind it finds errno as the thread has left it. */
+/* Its end is told by a destructor, and another one that runs behind it finds errno as the thread
+ * has left it. */
 TEST(of_a_threads_start_and_end)
 {
     pthread_t other;
@@ -126,15 +142,39 @@ TEST(of_the_first_look_at_the_stack)
 }
 
 /* The driver's answers, and nothing but errno is new. */
-static CUresult range(int *least, int *greatest) { return errno = EIO, *least = 0, *greatest = -5, CUDA_SUCCESS; }
-static CUresult current(CUcontext *context) { return errno = EIO, *context = stub_context(0, 1), CUDA_SUCCESS; }
-static CUresult state_of(CUdevice device, unsigned *flags, int *active) { return (void)device, errno = EIO, *flags = 0, *active = 1, CUDA_SUCCESS; }
-static CUresult name_of(const char **name, CUfunction function) { return (void)function, errno = EIO, *name = "kernel", CUDA_SUCCESS; }
-static CUresult context_of(CUstream stream, CUcontext *context) { return (void)stream, current(context); }
-static CUresult priority_of(CUstream stream, int *priority) { return (void)stream, errno = EIO, *priority = -1, CUDA_SUCCESS; }
-static CUresult flags_of(CUstream stream, unsigned *flags) { return (void)stream, errno = EIO, *flags = 0, CUDA_SUCCESS; }
+static CUresult range(int *least, int *greatest)
+{
+    return errno = EIO, *least = 0, *greatest = -5, CUDA_SUCCESS;
+}
+static CUresult current(CUcontext *context)
+{
+    return errno = EIO, *context = stub_context(0, 1), CUDA_SUCCESS;
+}
+static CUresult state_of(CUdevice device, unsigned *flags, int *active)
+{
+    return (void)device, errno = EIO, *flags = 0, *active = 1, CUDA_SUCCESS;
+}
+static CUresult name_of(const char **name, CUfunction function)
+{
+    return (void)function, errno = EIO, *name = "kernel", CUDA_SUCCESS;
+}
+static CUresult context_of(CUstream stream, CUcontext *context)
+{
+    return (void)stream, current(context);
+}
+static CUresult priority_of(CUstream stream, int *priority)
+{
+    return (void)stream, errno = EIO, *priority = -1, CUDA_SUCCESS;
+}
+static CUresult flags_of(CUstream stream, unsigned *flags)
+{
+    return (void)stream, errno = EIO, *flags = 0, CUDA_SUCCESS;
+}
 
-static CUresult set_of(CUstream stream, CUstreamAttrID id, const CUstreamAttrValue *value) { return (void)stream, (void)id, (void)value, errno = EIO, CUDA_SUCCESS; }
+static CUresult set_of(CUstream stream, CUstreamAttrID id, const CUstreamAttrValue *value)
+{
+    return (void)stream, (void)id, (void)value, errno = EIO, CUDA_SUCCESS;
+}
 
 static void asks_range(void) { CHECK(cs_priority_of_device(&(int){0}, &(int){0})); }
 static void asks_current(void) { CHECK(cs_context_current(thread)); }
@@ -145,16 +185,29 @@ static void makes(void) { CHECK(make_stream(thread, stub_stream(2))); }
 static void makes_steered(void)
 {
     struct cs_policy policy = {0};
-    struct cs_creation made = {.policy = &policy, .thread = thread, .call = CS_CALL_cuStreamCreate, .flags_asked = CU_STREAM_NON_BLOCKING};
+    struct cs_creation made = {.policy = &policy,
+        .thread = thread,
+        .call = CS_CALL_cuStreamCreate,
+        .flags_asked = CU_STREAM_NON_BLOCKING};
     CHECK(cs_creation_object(&made, stub_stream(3), cs_ticks()));
 }
 
 /* A rule looks at the thread's name, and sets a stream's priority once that has a name. */
 static void names(void)
 {
-    struct cs_rule rules[] = {{.match = {.thread = "none", .device = CS_ANY, .nonblocking = CS_ANY, .priority = CS_ANY, .nth = CS_ANY, .context = CS_ANY}},
-                              {.match = {.name = "s", .device = CS_ANY, .nonblocking = CS_ANY, .priority = CS_ANY, .nth = CS_ANY, .context = CS_ANY},
-                               .set = {.priority = -2, .record = CS_ANY}}};
+    struct cs_rule rules[] = {{.match = {.thread = "none",
+                                   .device = CS_ANY,
+                                   .nonblocking = CS_ANY,
+                                   .priority = CS_ANY,
+                                   .nth = CS_ANY,
+                                   .context = CS_ANY}},
+        {.match = {.name = "s",
+             .device = CS_ANY,
+             .nonblocking = CS_ANY,
+             .priority = CS_ANY,
+             .nth = CS_ANY,
+             .context = CS_ANY},
+            .set = {.priority = -2, .record = CS_ANY}}};
     const struct cs_policy policy = {.rules = rules, .rule_count = 2};
     CHECK_IS(cs_rule_of_default(&policy, thread, NULL), 0);
     CHECK_IS(errno, EDOM);
@@ -166,7 +219,8 @@ static void names(void)
 
 TEST(of_each_question)
 {
-    static void (*const asking[])(void) = {asks_range, asks_current, asks_state, asks_name, adopts, makes, makes_steered, names};
+    static void (*const asking[])(void) = {
+        asks_range, asks_current, asks_state, asks_name, adopts, makes, makes_steered, names};
     stub_driver();
     REQUIRE(cs_kernels_init() && (thread = cs_thread_start()));
     cs_real.cuCtxGetStreamPriorityRange = range;
@@ -183,7 +237,8 @@ TEST(of_each_question)
     for (size_t i = 0; i < CS_COUNT(asking); i++) {
         errno = EDOM;
         asking[i]();
-        if (errno != EDOM) fprintf(stderr, "question %zu: errno is %d\n", i, errno), check_failures++;
+        if (errno != EDOM)
+            fprintf(stderr, "question %zu: errno is %d\n", i, errno), check_failures++;
     }
 }
 

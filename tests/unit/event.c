@@ -10,7 +10,10 @@ static struct cs_thread *start(void)
     return t;
 }
 
-static void destroy(CUevent handle, bool done) { cs_event_destroyed(cs_event_destroying(handle), done, cs_ticks()); }
+static void destroy(CUevent handle, bool done)
+{
+    cs_event_destroyed(cs_event_destroying(handle), done, cs_ticks());
+}
 
 TEST(numbers_are_never_reused)
 {
@@ -48,14 +51,16 @@ TEST(a_failing_destroy_beside_a_create)
     for (int order = 0; order < 4; order++) {
         struct cs_thread *t = start();
         cs_ref old = make_event(t, stub_event(1));
-        cs_ref won = cs_event_destroying(stub_event(1)), refused = cs_event_destroying(stub_event(1));
+        cs_ref won = cs_event_destroying(stub_event(1)),
+               refused = cs_event_destroying(stub_event(1));
         CHECK(won == old && refused == old);
         cs_ref fresh = order & 2 ? make_event(t, stub_event(1)) : 0;
         if (order & 1) cs_event_destroyed(won, true, cs_ticks());
         cs_event_destroyed(refused, false, cs_ticks());
         if (!(order & 1)) cs_event_destroyed(won, true, cs_ticks());
         CHECK(cs_load(&event_at(old)->ended));
-        CHECK_IS(cs_map_get(&cs_event_handles, (uintptr_t)stub_event(1)), fresh ? fresh : old | CS_MAP_DEAD);
+        CHECK_IS(cs_map_get(&cs_event_handles, (uintptr_t)stub_event(1)),
+            fresh ? fresh : old | CS_MAP_DEAD);
         CHECK_IS(release_all(&cs_events), 1);
         cs_ref found = find_event(t, stub_event(1));
         CHECK(event_at(found));
@@ -106,7 +111,8 @@ TEST(a_reader_that_meets_a_writer_gets_nothing_rather_than_half)
     struct cs_thread *t = start();
     cs_ref ref = make_event(t, stub_event(1));
     cs_event_recorded(ref, 100, 11, 5);
-    cs_store(&event_at(ref)->sequence, cs_load(&event_at(ref)->sequence) + 1); /* a writer at work, and descheduled */
+    cs_store(&event_at(ref)->sequence,
+        cs_load(&event_at(ref)->sequence) + 1); /* a writer at work, and descheduled */
     CHECK_IS(cs_event_cause(stub_event(1)).ticks, 0);
     cs_event_recorded(ref, 200, 12, 6); /* a second one leaves the field to it */
     cs_store(&event_at(ref)->sequence, cs_load(&event_at(ref)->sequence) + 1);
@@ -138,7 +144,8 @@ TEST(more_handles_than_the_table_has_places)
     }
     CHECK(made <= PLACES && made > PLACES - 10);
     CHECK_IS(cs_load(&cs_events.refused), PLACES + 10 - made);
-    CHECK(cs_load(&cs_events.high) <= 10002); /* what was refused a place in the table is given back */
+    CHECK(cs_load(&cs_events.high) <=
+          10002); /* what was refused a place in the table is given back */
 }
 
 static void old_reference(int first, int second)
@@ -146,7 +153,8 @@ static void old_reference(int first, int second)
     struct cs_thread *t = start();
     cs_ref old = make_event(t, stub_event(first)), ref = 0;
     destroy(stub_event(first), true);
-    for (int i = 0; i < 5000 && ref != old; i++) { /* until the slot's generations have come round */
+    for (int i = 0; i < 5000 && ref != old;
+        i++) { /* until the slot's generations have come round */
         if (ref) destroy(stub_event(second), true);
         release_all(&cs_events);
         ref = make_event(t, stub_event(second));

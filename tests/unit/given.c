@@ -50,10 +50,12 @@ TEST(each_domain_has_categories_of_its_own)
     cs_name name = 0;
     REQUIRE(cs_given_init());
     for (cs_name domain = 0; domain < 70; domain++)
-        for (size_t i = domain ? 0 : 1; i < CS_COUNT(numbers); i++) cs_given_category(domain, numbers[i], ++name);
+        for (size_t i = domain ? 0 : 1; i < CS_COUNT(numbers); i++)
+            cs_given_category(domain, numbers[i], ++name);
     name = 0;
     for (cs_name domain = 0; domain < 70; domain++)
-        for (size_t i = domain ? 0 : 1; i < CS_COUNT(numbers); i++) CHECK_IS(cs_given_category_name(domain, numbers[i]), ++name);
+        for (size_t i = domain ? 0 : 1; i < CS_COUNT(numbers); i++)
+            CHECK_IS(cs_given_category_name(domain, numbers[i]), ++name);
     cs_given_category(0, 0, 7); /* of no domain the number 0: none */
     CHECK_IS(cs_given_category_name(0, 0), 0);
 }

@@ -25,12 +25,14 @@ struct step {
 };
 
 /* The counter of a GPU has these steps and no other. */
-static void check_steps(cs_u32 device, const char *name, const char *unit, const struct step *steps, int count)
+static void check_steps(
+    cs_u32 device, const char *name, const char *unit, const struct step *steps, int count)
 {
     const char *rows[32];
     char quoted[64], pid[32];
     snprintf(quoted, sizeof quoted, "\"ph\":\"C\",\"name\":\"%s\"", name);
-    snprintf(pid, sizeof pid, "\"pid\":%u,\"tid\":%u,", device, cs_lane_tid(CS_LANE_COUNTERS, CS_LANE_WORK, 0));
+    snprintf(pid, sizeof pid, "\"pid\":%u,\"tid\":%u,", device,
+        cs_lane_tid(CS_LANE_COUNTERS, CS_LANE_WORK, 0));
     const int found = trace_file_events(quoted, pid, rows, 32);
     int k = 0;
     for (int i = 0; i < found; i++) {
@@ -41,8 +43,9 @@ static void check_steps(cs_u32 device, const char *name, const char *unit, const
     }
     CHECK_IS(k, count);
 }
-#define CHECK_STEPS(device, name, unit, ...)                                                                                                         \
-    check_steps(device, name, unit, (const struct step[]){__VA_ARGS__}, sizeof(const struct step[]){__VA_ARGS__} / sizeof(struct step))
+#define CHECK_STEPS(device, name, unit, ...) \
+    check_steps(device, name, unit, (const struct step[]){__VA_ARGS__}, sizeof(const struct \
+    step[]){__VA_ARGS__} / sizeof(struct step))
 
 /* --- the share of time at work --- */
 
@@ -56,7 +59,8 @@ TEST(the_share_of_each_stretch_is_written_where_it_changes)
     load(2, 1000000, 0, 0);
     load(2, 1300000, 1, 0);
     cs_gpu_counters_end();
-    CHECK_STEPS(2, "busy", "%", {0, 50}, {2 * SHARE, 100}, {5 * SHARE, 0}, {6 * SHARE, 50}, {7 * SHARE, 100});
+    CHECK_STEPS(2, "busy", "%", {0, 50}, {2 * SHARE, 100}, {5 * SHARE, 0}, {6 * SHARE, 50},
+        {7 * SHARE, 100});
 }
 
 TEST(a_share_is_rounded)
@@ -143,7 +147,8 @@ TEST(each_way_of_copies_has_a_counter)
 {
     begin();
     cs_gpu_load_write(3, at, &(struct cs_load){.works = 4, .bytes = {1, 20, 300, 4000, 50000}});
-    cs_gpu_load_write(3, at + SHARE, &(struct cs_load){.works = 4, .bytes = {0, 21, 301, 4001, 50001}});
+    cs_gpu_load_write(
+        3, at + SHARE, &(struct cs_load){.works = 4, .bytes = {0, 21, 301, 4001, 50001}});
     cs_gpu_counters_end();
     CHECK_STEPS(3, "bytes in flight", "HtoD", {0, 20}, {SHARE, 21});
     CHECK_STEPS(3, "bytes in flight", "DtoH", {0, 300}, {SHARE, 301});
@@ -159,7 +164,8 @@ TEST(bytes_in_flight_end_with_the_last_copy_beside_kernels)
     cs_gpu_load_write(3, at + SHARE, &(struct cs_load){.works = 1, .kernels = 1});
     cs_gpu_load_write(3, at + 2 * SHARE, &(struct cs_load){0});
     cs_gpu_counters_end();
-    CHECK_STEPS(3, "bytes in flight", "HtoD", {0, 20}, {2 * SHARE, 0}); /* the most of each stretch */
+    CHECK_STEPS(
+        3, "bytes in flight", "HtoD", {0, 20}, {2 * SHARE, 0}); /* the most of each stretch */
 }
 
 /* --- depths of streams --- */
@@ -168,13 +174,15 @@ TEST(a_depth_is_written_as_a_step_of_its_gpu)
 {
     begin();
     struct cs_match_lane lane = {.used = true, .number = 1, .serial = 1, .device = 2, .tid = 13};
-    static const struct step steps[] = {{0, 1}, {10, 2}, {5, 3}, {STEP, 4}, {3 * STEP, 0}, {3 * STEP + 1, 7}, {3 * STEP + 2, 6}};
+    static const struct step steps[] = {
+        {0, 1}, {10, 2}, {5, 3}, {STEP, 4}, {3 * STEP, 0}, {3 * STEP + 1, 7}, {3 * STEP + 2, 6}};
     for (size_t i = 0; i < CS_COUNT(steps); i++) {
         lane.depth = (cs_u32)steps[i].value;
         cs_gpu_depth_write(&lane, at + steps[i].after);
     }
     /* One that comes late counts from the last on. What follows none at all is told at once. */
-    CHECK_STEPS(2, "stream 13 depth", "n", {0, 1}, {10, 3}, {STEP, 4}, {3 * STEP, 0}, {3 * STEP + 1, 7});
+    CHECK_STEPS(
+        2, "stream 13 depth", "n", {0, 1}, {10, 3}, {STEP, 4}, {3 * STEP, 0}, {3 * STEP + 1, 7});
 }
 
 TEST(a_stream_that_ends_has_its_last_depth_in_the_file)

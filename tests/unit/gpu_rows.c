@@ -1,4 +1,5 @@
-/* What a GPU did, on rows of the file (trace/gpu_*.c): where slices that lie over each other stand, and what a row is called. */
+/* What a GPU did, on rows of the file (trace/gpu_*.c): where slices that lie over each other stand,
+ * and what a row is called. */
 #include "shim/gpu/backend.h"
 #include "shim/match/state.h"
 #include "shim/trace/gpu_shown.h"
@@ -26,8 +27,10 @@ static const char *name_of_row(cs_u32 pid, cs_u32 tid)
 /* A copy from device 0 to 1, so many ns from now on. */
 static void peer_copy(cs_u64 from, cs_u64 to)
 {
-    const struct cs_gpu_work work = {.kind = CS_GPU_COPY, .copy = {.bytes = 4096, .peer = true, .from_device = 0, .to_device = 1}};
-    const struct cs_match_found found = {.work = &work, .lane = lane, .start_ns = now + from, .end_ns = now + to};
+    const struct cs_gpu_work work = {.kind = CS_GPU_COPY,
+        .copy = {.bytes = 4096, .peer = true, .from_device = 0, .to_device = 1}};
+    const struct cs_match_found found = {
+        .work = &work, .lane = lane, .start_ns = now + from, .end_ns = now + to};
     cs_gpu_peer_write(&found);
 }
 
@@ -66,13 +69,15 @@ TEST(waits_for_a_whole_gpu_stand_at_no_streams_number)
     begin();
     for (cs_u32 level = 0; level < 3; level++) {
         cs_u64 start = now + level;
-        CHECK_IS(cs_gpu_device_place(1, &start, now + 1000), cs_lane_tid(CS_LANE_ALL, CS_LANE_SYNC, level));
+        CHECK_IS(cs_gpu_device_place(1, &start, now + 1000),
+            cs_lane_tid(CS_LANE_ALL, CS_LANE_SYNC, level));
     }
 }
 
 static void overhead(cs_u64 start, cs_u64 end)
 {
-    const struct cs_gpu_work work = {.kind = CS_GPU_OVERHEAD, .start = start, .end = end, .overhead = {.what = 1 << 16}};
+    const struct cs_gpu_work work = {
+        .kind = CS_GPU_OVERHEAD, .start = start, .end = end, .overhead = {.what = 1 << 16}};
     struct cs_match_found found = {.work = &work};
     CHECK(!cs_gpu_work_write(&found));
 }
@@ -102,7 +107,8 @@ TEST(what_is_missing_at_once_follows_on_its_row)
     cs_gpu_set_missing(CS_GPU_TIMES, NULL);
     cs_gpu_missing_write(false);
     REQUIRE(trace_file_events("\"cs_loss\"", "", rows, 4) == 2);
-    CHECK(strstr(rows[0], "\"lost\"") && strstr(rows[0], "another") && strstr(rows[1], "\"no GPU times\"") && strstr(rows[1], "a test"));
+    CHECK(strstr(rows[0], "\"lost\"") && strstr(rows[0], "another") &&
+          strstr(rows[1], "\"no GPU times\"") && strstr(rows[1], "a test"));
     CHECK(ns_of(rows[1], "ts") >= end_of(rows[0]));
 }
 
@@ -152,8 +158,10 @@ TEST(rows_that_lie_over_each_other_have_names_of_their_own)
     lane->device = 2, lane->number = 9;
     for (cs_u32 level = 0; level < 3; level++) {
         cs_u64 from = now;
-        CHECK_IS(cs_gpu_lane_place(lane, false, &from, now + 1000), cs_lane_tid(13, CS_LANE_WORK, level));
-        CHECK_IS(cs_gpu_lane_place(lane, true, &from, now + 1000), cs_lane_tid(13, CS_LANE_SYNC, level));
+        CHECK_IS(cs_gpu_lane_place(lane, false, &from, now + 1000),
+            cs_lane_tid(13, CS_LANE_WORK, level));
+        CHECK_IS(
+            cs_gpu_lane_place(lane, true, &from, now + 1000), cs_lane_tid(13, CS_LANE_SYNC, level));
         CHECK_IS(cs_gpu_wait_tid(&stream, &from, now + 1000), cs_lane_tid(14, CS_LANE_SYNC, level));
         CHECK_IS(cs_gpu_device_place(3, &from, now + 1000), cs_lane_tid(0, CS_LANE_SYNC, level));
     }
@@ -165,14 +173,16 @@ TEST(rows_that_lie_over_each_other_have_names_of_their_own)
     check_row(2, cs_lane_tid(14, CS_LANE_SYNC, 1), "stream 14 (sync) (overlap 1)", 14);
     check_row(3, cs_lane_tid(0, CS_LANE_SYNC, 0), "all streams (sync)", 0);
     check_row(3, cs_lane_tid(0, CS_LANE_SYNC, 2), "all streams (sync) (overlap 2)", 0);
-    CHECK_IS(cs_gpu_device_place(CS_GPU_PIDS, &now, now + 1), 0); /* more GPUs than there are rows for */
+    CHECK_IS(
+        cs_gpu_device_place(CS_GPU_PIDS, &now, now + 1), 0); /* more GPUs than there are rows for */
 }
 
 /* More at once than a stream has rows: the last one begins where there is room, if there is any. */
 TEST(work_beyond_the_rows_of_a_stream_is_shorter)
 {
     begin();
-    for (cs_u32 level = 0; level < CS_LANE_LEVELS; level++) cs_gpu_lane_place(lane, false, &(cs_u64){now}, now + 1000 + level);
+    for (cs_u32 level = 0; level < CS_LANE_LEVELS; level++)
+        cs_gpu_lane_place(lane, false, &(cs_u64){now}, now + 1000 + level);
     const cs_u32 last = cs_lane_tid(13, CS_LANE_WORK, CS_LANE_LEVELS - 1);
     const cs_u64 filled = now + 1000 + CS_LANE_LEVELS - 1;
     cs_u64 from = now;
@@ -208,10 +218,12 @@ TEST(a_counter_ends_at_the_last_value_that_it_had)
     lane = cs_match_lane_of(&stream);
     REQUIRE(lane);
     cs_gpu_shown.loads = cs_gpu_shown.depths = true;
-    for (cs_u32 i = 0; i < 2; i++) { /* two steps that are too near to each other for both to be written */
+    for (cs_u32 i = 0; i < 2;
+        i++) { /* two steps that are too near to each other for both to be written */
         lane->depth = 3 - 2 * i;
         cs_gpu_depth_write(lane, now + 100000 + i);
-        cs_gpu_load_write(0, now + 100000 + i, &(struct cs_load){.works = 3 - 2 * i, .kernels = 3 - 2 * i});
+        cs_gpu_load_write(
+            0, now + 100000 + i, &(struct cs_load){.works = 3 - 2 * i, .kernels = 3 - 2 * i});
     }
     cs_gpu_counters_end();
     REQUIRE(trace_file_events("\"stream 13 depth\"", "", values, 4) == 2);
@@ -231,7 +243,8 @@ TEST(a_stream_beyond_those_that_have_rows_has_none_for_waits)
         cs_u64 start = now;
         streams[i] = (struct cs_stream){.lane = 13 + i};
         cs_store(&streams[i].object.ref, generation << CS_REF_INDEX_BITS | i % CS_STREAMS);
-        CHECK_IS(cs_gpu_wait_tid(&streams[i], &start, now + 1000), i < CS_MATCH_LANES ? cs_lane_tid(13 + i, CS_LANE_SYNC, 0) : 0);
+        CHECK_IS(cs_gpu_wait_tid(&streams[i], &start, now + 1000),
+            i < CS_MATCH_LANES ? cs_lane_tid(13 + i, CS_LANE_SYNC, 0) : 0);
     }
 }
 
@@ -246,8 +259,10 @@ static void launched(void)
 
 static void kernel(void)
 {
-    const struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .start = cs_ticks(), .end = cs_ticks() + 1000};
-    struct cs_match_found found = {.work = &work, .op = &op, .lane = lane, .start_ns = now + 100, .end_ns = now + 200};
+    const struct cs_gpu_work work = {
+        .kind = CS_GPU_KERNEL, .start = cs_ticks(), .end = cs_ticks() + 1000};
+    struct cs_match_found found = {
+        .work = &work, .op = &op, .lane = lane, .start_ns = now + 100, .end_ns = now + 200};
     CHECK(cs_gpu_work_write(&found));
     op.works++;
     op.work_end_ns = found.end_ns;
@@ -275,7 +290,8 @@ TEST(a_wait_that_an_earlier_parts_work_released_is_counted_and_has_no_arrow)
     begin();
     launched();
     kernel();
-    struct cs_match_wait wait = {.begin_ns = now + 150, .end_ns = now + 300, .tid = op.tid, .file = cs_lanes_file()};
+    struct cs_match_wait wait = {
+        .begin_ns = now + 150, .end_ns = now + 300, .tid = op.tid, .file = cs_lanes_file()};
     cs_gpu_released(&wait, &op);
     CHECK_IS(trace_file_count("\"cs_dep\"", ""), 3); /* the slice "wake-up" and both ends */
     CHECK_IS(cs_totals.arrows_between_parts, 0);
@@ -295,7 +311,8 @@ TEST(nothing_is_gathered_for_a_full_file)
     begin();
     launched();
     kernel();
-    const struct cs_match_wait wait = {.begin_ns = now + 150, .end_ns = now + 300, .tid = op.tid, .file = cs_lanes_file()};
+    const struct cs_match_wait wait = {
+        .begin_ns = now + 150, .end_ns = now + 300, .tid = op.tid, .file = cs_lanes_file()};
     captured_begin();
     for (int i = 0; !cs_output_full() && i < 100000; i++) cs_gpu_released(&wait, &op);
     CHECK_IS(lines_in(captured_end()), 1);

@@ -1,4 +1,5 @@
-/* Which graphs have numbers (object/graph.h): the driver is asked how many nodes there are, and the profiler for its numbers. */
+/* Which graphs have numbers (object/graph.h): the driver is asked how many nodes there are, and the
+ * profiler for its numbers. */
 #include "shim/object/graph.h"
 
 #include "shim/calls/real.h"
@@ -46,7 +47,8 @@ TEST(without_a_profiler_or_a_driver_that_tells_there_are_none)
 
 TEST(of_each_number_of_nodes)
 {
-    static const size_t numbers[] = {0, 1, 2, 1000, UINT32_MAX - 1, UINT32_MAX, (size_t)UINT32_MAX + 1, (size_t)UINT32_MAX + 2, SIZE_MAX};
+    static const size_t numbers[] = {0, 1, 2, 1000, UINT32_MAX - 1, UINT32_MAX,
+        (size_t)UINT32_MAX + 1, (size_t)UINT32_MAX + 2, SIZE_MAX};
     cs_real.cuGraphGetNodes = count;
     cs_store(&cs_graph_profiler_ids, ids_of);
     for (size_t i = 0; i < CS_COUNT(numbers); i++) {
@@ -54,7 +56,8 @@ TEST(of_each_number_of_nodes)
         nodes = numbers[i], asked = 0, answer = CUDA_SUCCESS;
         CHECK(has(cs_graph_ids_of(&graph, NULL), good ? 3 : 0, 0, good ? (cs_u32)nodes : 0));
         CHECK(!good || !asked_for);
-        CHECK(has(cs_graph_ids_of(&graph, &exec), good ? 3 : 0, good ? 4 : 0, good ? (cs_u32)nodes : 0));
+        CHECK(has(
+            cs_graph_ids_of(&graph, &exec), good ? 3 : 0, good ? 4 : 0, good ? (cs_u32)nodes : 0));
         CHECK(!good || asked_for == exec);
         CHECK_IS(asked, good ? 2 : 0);
         answer = CUDA_ERROR_INVALID_VALUE;
@@ -68,7 +71,9 @@ TEST(of_no_graph)
     nodes = 1;
     cs_real.cuGraphGetNodes = count;
     cs_store(&cs_graph_profiler_ids, ids_of);
-    CHECK(has(cs_graph_ids_of(NULL, NULL), 0, 0, 0) && has(cs_graph_ids_of(&no_graph, NULL), 0, 0, 0) && has(cs_graph_ids_of(&graph, &no_exec), 0, 0, 0));
+    CHECK(has(cs_graph_ids_of(NULL, NULL), 0, 0, 0) &&
+          has(cs_graph_ids_of(&no_graph, NULL), 0, 0, 0) &&
+          has(cs_graph_ids_of(&graph, &no_exec), 0, 0, 0));
     CHECK_IS(asked, 0);
     knows = false;
     CHECK(has(cs_graph_ids_of(&graph, &exec), 0, 0, 0));

@@ -23,7 +23,8 @@ TEST(a_creation_is_shown_as_it_was_asked_for)
     errno = EDOM;
     CHECK_IS(cs_hooks_create(&creation), CUDA_SUCCESS);
     CHECK_IS(errno, EDOM);
-    CHECK(shown.kind == CUSTREAM_HOOK_CREATE && shown.flags == CU_STREAM_NON_BLOCKING && shown.priority == -3 && !shown.after);
+    CHECK(shown.kind == CUSTREAM_HOOK_CREATE && shown.flags == CU_STREAM_NON_BLOCKING &&
+          shown.priority == -3 && !shown.after);
     CHECK_TEXT(shown.call, "cuStreamCreateWithPriority");
     CHECK(creation.flags == CU_STREAM_NON_BLOCKING && creation.priority == -1);
 }
@@ -39,7 +40,9 @@ static void leaves(custream_hook_info_t *info, void *arg)
     CHECK(cs_hook_inside());
     CHECK(cs_hook_remove(own, &running) && !running); /* nobody else is in it */
     CHECK(!cs_hook_remove(own, &running));
-    while (other_count < 64 && (others[other_count] = cs_hook_add(CUSTREAM_HOOK_CREATE, sees, NULL))) CHECK(others[other_count++] % 64 != own % 64);
+    while (
+        other_count < 64 && (others[other_count] = cs_hook_add(CUSTREAM_HOOK_CREATE, sees, NULL)))
+        CHECK(others[other_count++] % 64 != own % 64);
     CHECK_IS(other_count, 63);
     ran_on = true;
 }
@@ -55,7 +58,8 @@ TEST(a_hook_that_unregisters_itself)
     cs_u32 last = cs_hook_add(CUSTREAM_HOOK_CREATE, sees, NULL);
     CHECK(last && last % 64 == own % 64 && last != own);
     CHECK_IS(cs_hook_add(CUSTREAM_HOOK_CREATE, sees, NULL), 0);
-    for (int i = 0; i < other_count; i++) CHECK(cs_hook_remove(others[i], &(bool){0}) && !cs_hook_remove(others[i], &(bool){0}));
+    for (int i = 0; i < other_count; i++)
+        CHECK(cs_hook_remove(others[i], &(bool){0}) && !cs_hook_remove(others[i], &(bool){0}));
     CHECK(cs_hooks_any());
     CHECK(cs_hook_remove(last, &(bool){0}) && !cs_hooks_any());
     CHECK(!cs_hook_remove(0, &(bool){0}) && !cs_hook_remove(own, &(bool){0}));
@@ -68,7 +72,8 @@ TEST(streams_that_are_to_stay)
 {
     struct cs_hooked hook = {0};
     const CUstream asked = (CUstream)(uintptr_t)0x100, other = (CUstream)(uintptr_t)0x200;
-    REQUIRE(cs_hook_add(CUSTREAM_HOOK_ENQUEUE, sees, NULL) && cs_hook_add(CUSTREAM_HOOK_ENQUEUE, moves, other));
+    REQUIRE(cs_hook_add(CUSTREAM_HOOK_ENQUEUE, sees, NULL) &&
+            cs_hook_add(CUSTREAM_HOOK_ENQUEUE, moves, other));
     for (int i = 0; i < 6; i++) {
         const bool stays = i % 3;
         cs_hooks_stay(stays);

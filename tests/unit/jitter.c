@@ -1,17 +1,21 @@
-/* The draw of JITTER (policy/jitter.c): what it depends on, and that it stays within what was asked for. */
+/* The draw of JITTER (policy/jitter.c): what it depends on, and that it stays within what was asked
+ * for. */
 #include "shim/policy/policies.h"
 #include "tests/unit/driver.h"
 
-static const struct cs_jitter jitter = {.on = true, .host = true, .stream = true, .us = 200, .percent = 10, .seed = 1};
+static const struct cs_jitter jitter = {
+    .on = true, .host = true, .stream = true, .us = 200, .percent = 10, .seed = 1};
 
 /* A seed that once showed a race must show it with the next version too. */
 TEST(seeds_stay_what_they_are)
 {
-    static const cs_u32 delays[3][10] = {{0, 0, 123, 112, 0, 0, 105, 108, 0, 113}, {0, 0, 0, 0, 0, 2, 0, 184, 113, 98}, {98, 110, 0, 52, 40, 33, 15, 0, 0, 0}};
+    static const cs_u32 delays[3][10] = {{0, 0, 123, 112, 0, 0, 105, 108, 0, 113},
+        {0, 0, 0, 0, 0, 2, 0, 184, 113, 98}, {98, 110, 0, 52, 40, 33, 15, 0, 0, 0}};
     struct cs_jitter half = jitter;
     half.percent = 50;
     for (cs_u32 who = 1; who <= 3; who++)
-        for (cs_u32 n = 0; n < 10; n++) CHECK_IS(cs_jitter_draw(&half, who, n, n & 1), delays[who - 1][n]);
+        for (cs_u32 n = 0; n < 10; n++)
+            CHECK_IS(cs_jitter_draw(&half, who, n, n & 1), delays[who - 1][n]);
 }
 
 TEST(all_that_it_depends_on_changes_it)
@@ -56,19 +60,23 @@ TEST(so_many_of_a_hundred_and_no_longer)
 static cs_u32 told;
 static void tell(const struct cs_delayed *delayed) { told = delayed->us; }
 
-static cs_u32 delay_of(struct cs_thread *thread, const struct cs_policy *policy, CUstream asked, enum cs_kind kind)
+static cs_u32 delay_of(
+    struct cs_thread *thread, const struct cs_policy *policy, CUstream asked, enum cs_kind kind)
 {
     const struct cs_steer steer = {.policy = policy, .asked = asked, .stream = asked};
     told = 0;
-    cs_jitter_before(&steer, thread, &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = kind});
+    cs_jitter_before(
+        &steer, thread, &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = kind});
     return told;
 }
 
-/* Default streams count for each thread, streams for themselves, in the order in which they were created; what is not chosen counts, and other calls do not. */
+/* Default streams count for each thread, streams for themselves, in the order in which they were
+ * created; what is not chosen counts, and other calls do not. */
 TEST(which_operation_is_the_nth_of_whom)
 {
     enum { LAUNCH = 1, COPY = 2 };
-    const struct cs_policy policy = {.jitter = {.on = true, .host = true, .us = 20, .percent = 50, .seed = 7, .kinds = LAUNCH}};
+    const struct cs_policy policy = {
+        .jitter = {.on = true, .host = true, .us = 20, .percent = 50, .seed = 7, .kinds = LAUNCH}};
     stub_driver();
     stub_current = stub_context(0, 1);
     cs_real.cuStreamGetGreenCtx = (__typeof__(cs_real.cuStreamGetGreenCtx))(void *)cs_real_missing;
@@ -84,13 +92,15 @@ TEST(which_operation_is_the_nth_of_whom)
     const struct {
         CUstream stream;
         cs_u32 who;
-    } whose[] = {{NULL, 1 << 1 | 1}, {stub_stream(1), 1 << 1}, {stub_stream(2), 2 << 1}, {stub_stream(3), (1 | 1u << 30) << 1}};
+    } whose[] = {{NULL, 1 << 1 | 1}, {stub_stream(1), 1 << 1}, {stub_stream(2), 2 << 1},
+        {stub_stream(3), (1 | 1u << 30) << 1}};
     for (size_t w = 0; w < CS_COUNT(whose); w++)
         for (cs_u32 n = 0; n < 40; n++) {
             const bool chosen = n % 3;
             CHECK_IS(delay_of(thread, &policy, whose[w].stream, CS_KIND_SYNC), 0);
-            CHECK_IS(delay_of(thread, &policy, whose[w].stream, chosen ? CS_KIND_LAUNCH : CS_KIND_COPY),
-                     chosen ? cs_jitter_draw(&policy.jitter, whose[w].who, n, false) : 0);
+            CHECK_IS(
+                delay_of(thread, &policy, whose[w].stream, chosen ? CS_KIND_LAUNCH : CS_KIND_COPY),
+                chosen ? cs_jitter_draw(&policy.jitter, whose[w].who, n, false) : 0);
         }
     CHECK_IS(delay_of(thread, &policy, stub_stream(4), CS_KIND_LAUNCH), 0); /* never met */
 }

@@ -39,10 +39,13 @@ TEST(quotes_and_controls_are_escaped)
 static size_t encode(unsigned code, char *out)
 {
     if (code < 0x80) return out[0] = (char)code, 1;
-    if (code < 0x800) return out[0] = (char)(0xc0 | code >> 6), out[1] = (char)(0x80 | (code & 63)), 2;
+    if (code < 0x800)
+        return out[0] = (char)(0xc0 | code >> 6), out[1] = (char)(0x80 | (code & 63)), 2;
     if (code < 0x10000)
-        return out[0] = (char)(0xe0 | code >> 12), out[1] = (char)(0x80 | (code >> 6 & 63)), out[2] = (char)(0x80 | (code & 63)), 3;
-    out[0] = (char)(0xf0 | code >> 18), out[1] = (char)(0x80 | (code >> 12 & 63)), out[2] = (char)(0x80 | (code >> 6 & 63));
+        return out[0] = (char)(0xe0 | code >> 12), out[1] = (char)(0x80 | (code >> 6 & 63)),
+               out[2] = (char)(0x80 | (code & 63)), 3;
+    out[0] = (char)(0xf0 | code >> 18), out[1] = (char)(0x80 | (code >> 12 & 63)),
+    out[2] = (char)(0x80 | (code >> 6 & 63));
     out[3] = (char)(0x80 | (code & 63));
     return 4;
 }
@@ -61,14 +64,14 @@ TEST(every_character_of_unicode_is_kept)
 TEST(what_is_not_utf8_is_replaced)
 {
     static const char *const bad[] = {
-        "\x80", "\xbf", "\xfe", "\xff",                   /* no first byte */
-        "\xc0\x80", "\xc1\xbf",                           /* overlong in two */
-        "\xe0\x80\x80", "\xe0\x9f\xbf",                   /* in three */
-        "\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf",           /* in four */
-        "\xed\xa0\x80", "\xed\xbf\xbf",                   /* surrogates */
-        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",           /* above U+10FFFF */
+        "\x80", "\xbf", "\xfe", "\xff",                     /* no first byte */
+        "\xc0\x80", "\xc1\xbf",                             /* overlong in two */
+        "\xe0\x80\x80", "\xe0\x9f\xbf",                     /* in three */
+        "\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf",             /* in four */
+        "\xed\xa0\x80", "\xed\xbf\xbf",                     /* surrogates */
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",             /* above U+10FFFF */
         "\xf8\x88\x80\x80\x80", "\xfc\x84\x80\x80\x80\x80", /* five and six bytes */
-        "\xc3", "\xe2\x82", "\xf0\x9f\x98",               /* cut off */
+        "\xc3", "\xe2\x82", "\xf0\x9f\x98",                 /* cut off */
     };
     for (size_t i = 0; i < CS_COUNT(bad); i++) {
         char expected[64] = "\"";
@@ -96,12 +99,18 @@ TEST(a_cut_inside_a_character_leaves_no_half)
     free(heap);
 }
 
-/* Whether it is UTF-8, written apart from the code under test: decoded first, judged by the code point. */
+/* Whether it is UTF-8, written apart from the code under test: decoded first, judged by the code
+ * point. */
 static int is_utf8(const unsigned char *p)
 {
     while (*p) {
-        unsigned code = *p, n = *p < 0x80 ? 1 : *p >> 5 == 6 ? 2 : *p >> 4 == 14 ? 3 : *p >> 3 == 30 ? 4 : 0;
-        static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000}, bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+        unsigned code = *p, n = *p < 0x80       ? 1
+                                : *p >> 5 == 6  ? 2
+                                : *p >> 4 == 14 ? 3
+                                : *p >> 3 == 30 ? 4
+                                                : 0;
+        static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000},
+                              bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
         if (!n) return 0;
         code &= bits[n];
         for (unsigned i = 1; i < n; i++) {
@@ -122,7 +131,9 @@ TEST(random_bytes_become_utf8)
         for (int i = 0; i < 12; i++) {
             seed = seed * 1664525 + 1013904223;
             unsigned r = seed >> 16;
-            text[i] = (char)(r & 0x100 ? 0xc0 | (r & 0x3f) : r & 0x200 ? 0x80 | (r & 0x3f) : r & 0xff); /* lead and follow bytes often */
+            text[i] = (char)(r & 0x100   ? 0xc0 | (r & 0x3f)
+                             : r & 0x200 ? 0x80 | (r & 0x3f)
+                                         : r & 0xff); /* lead and follow bytes often */
         }
         if (!is_utf8((const unsigned char *)quoted(text, 12))) CHECK_IS(round, -1);
     }
@@ -134,7 +145,8 @@ static const char *put(char *(*function)(char *, cs_u64), cs_u64 n, size_t most)
     memset(text, '#', sizeof text);
     char *end = function(text, n);
     CHECK((size_t)(end - text) <= most);
-    CHECK(*end == '#' || function == cs_put_us); /* which has written zeros there, and taken them back */
+    CHECK(*end == '#' ||
+          function == cs_put_us); /* which has written zeros there, and taken them back */
     CHECK(text[most + 1] == '#');
     *end = 0;
     return text;

@@ -89,5 +89,6 @@ TEST(as_many_handles_as_there_are_names)
 {
     begin();
     for (cs_u64 i = 1; i <= 1 << 16; i++) cs_kernel_named((CUfunction)(uintptr_t)(i << 8), "a");
-    for (cs_u64 i = 1; i <= 1 << 16; i++) CHECK(cs_kernel_of((CUfunction)(uintptr_t)(i << 8), false));
+    for (cs_u64 i = 1; i <= 1 << 16; i++)
+        CHECK(cs_kernel_of((CUfunction)(uintptr_t)(i << 8), false));
 }

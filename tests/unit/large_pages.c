@@ -1,4 +1,5 @@
-/* Memory of the shim's own (base/memory.h) on a system with pages of 64 KiB, as some kernels for aarch64 have them. */
+/* Memory of the shim's own (base/memory.h) on a system with pages of 64 KiB, as some kernels for
+ * aarch64 have them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,7 +12,8 @@
 
 enum { PAGE = 64 << 10, PAGES = 4 };
 
-/* As such a kernel has it: what begins within a page is a mistake, and what ends within one is the whole page. */
+/* As such a kernel has it: what begins within a page is a mistake, and what ends within one is the
+ * whole page. */
 static bool large;
 unsigned long getauxval(unsigned long type)
 {
@@ -30,7 +32,8 @@ int madvise(void *at, size_t bytes, int advice)
 static char *memory;
 static void begin(void)
 {
-    char *at = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *at =
+        mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(at != MAP_FAILED);
     memory = at + (PAGE - (uintptr_t)at % PAGE) % PAGE;
     large = true;
@@ -44,7 +47,8 @@ static bool is_all(size_t from, size_t to, char byte)
 
 TEST(what_is_forgotten_is_neither_less_nor_more)
 {
-    static const size_t places[] = {0, 64, 4096, PAGE / 2, PAGE, PAGE + 4096, 2 * PAGE, 3 * PAGE - 64, PAGES * PAGE};
+    static const size_t places[] = {
+        0, 64, 4096, PAGE / 2, PAGE, PAGE + 4096, 2 * PAGE, 3 * PAGE - 64, PAGES * PAGE};
     begin();
     for (size_t i = 0; i < CS_COUNT(places); i++) {
         for (size_t k = i; k < CS_COUNT(places); k++) {

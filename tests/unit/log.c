@@ -1,4 +1,5 @@
-/* Lines on stderr: to the file that it was, without a signal, in order, from threads that have none. */
+/* Lines on stderr: to the file that it was, without a signal, in order, from threads that have
+ * none. */
 #define _GNU_SOURCE
 #include "shim/base/log.h"
 
@@ -73,7 +74,8 @@ TEST(a_subject_that_fills_the_line)
         cs_log_report(subject, "%s", "what there is to say");
         close(ends[1]);
         const ssize_t got = read(ends[0], line, sizeof line);
-        CHECK(got > 980 && got <= 1023 && line[got - 1] == '\n' && !memchr(line, '\n', (size_t)got - 1));
+        CHECK(got > 980 && got <= 1023 && line[got - 1] == '\n' &&
+              !memchr(line, '\n', (size_t)got - 1));
         close(ends[0]);
     }
 }
@@ -114,7 +116,8 @@ TEST(lines_of_a_thread_apart_are_printed_by_others)
     CHECK(lseek(captured_fd, 0, SEEK_END) == 0);
     cs_log_relay();
     cs_log_relay();
-    CHECK_TEXT(captured_end(), "custream: warning: line 0\ncustream: warning: line 1\ncustream: warning: line 2\n");
+    CHECK_TEXT(captured_end(),
+        "custream: warning: line 0\ncustream: warning: line 1\ncustream: warning: line 2\n");
 }
 
 TEST(more_lines_than_there_is_room_for_are_counted)
@@ -126,7 +129,8 @@ TEST(more_lines_than_there_is_room_for_are_counted)
     }
     const char *text = captured_end();
     CHECK_IS(lines_in(text), 3 * 65);
-    CHECK(strstr(text, "line 63\ncustream: warning: 6 more lines came too fast\n") && !strstr(text, "line 64\n"));
+    CHECK(strstr(text, "line 63\ncustream: warning: 6 more lines came too fast\n") &&
+          !strstr(text, "line 64\n"));
 }
 
 static _Atomic int rings, leavers_done;
@@ -147,14 +151,16 @@ static void *prints(void *unused)
     return NULL;
 }
 
-/* Two that leave lines and two that print them: each line is there once, whole, each thread's in order, or is counted. */
+/* Two that leave lines and two that print them: each line is there once, whole, each thread's in
+ * order, or is counted. */
 TEST(four_threads)
 {
     pthread_t threads[4];
     int last[2] = {0, 0}, seen = 0;
     captured_begin();
     cs_log_left = ring;
-    for (long i = 0; i < 4; i++) REQUIRE(!pthread_create(&threads[i], NULL, i < 2 ? leaves : prints, (void *)i));
+    for (long i = 0; i < 4; i++)
+        REQUIRE(!pthread_create(&threads[i], NULL, i < 2 ? leaves : prints, (void *)i));
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     cs_log_relay();
     CHECK_IS(rings, 4000);

@@ -1,4 +1,5 @@
-/* Which call a profiler's number means (match/op.h), the queue of a stream (match/queue.c), and another client's clock (gpu/share_record.h). */
+/* Which call a profiler's number means (match/op.h), the queue of a stream (match/queue.c), and
+ * another client's clock (gpu/share_record.h). */
 #include "tests/unit/match.h"
 
 #include <sys/mman.h>
@@ -9,7 +10,11 @@
 
 static bool begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .open_since = ever_since,
+        .without_times = missed,
+        .missed = missed,
+        .depth = depth};
     return begin_told(&sink);
 }
 
@@ -21,11 +26,13 @@ static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs
 TEST(a_call_is_found_by_its_thread_and_time)
 {
     REQUIRE(begin());
-    struct cs_op *a = called(1, 100, 10, 20), *b = called(2, 200, 10, 20), *c = called(1, 100, 30, 40);
+    struct cs_op *a = called(1, 100, 10, 20), *b = called(2, 200, 10, 20),
+                 *c = called(1, 100, 30, 40);
     CHECK_IS(told(100, 7, 12, 18), CS_OP_FOUND);
     CHECK_IS(told(200, 8, 12, 18), CS_OP_FOUND);
     CHECK_IS(told(100, 9, 31, 39), CS_OP_FOUND);
-    CHECK(cs_op_of(7) == a && cs_op_of(8) == b && cs_op_of(9) == c && !cs_op_of(10) && !cs_op_of(0));
+    CHECK(
+        cs_op_of(7) == a && cs_op_of(8) == b && cs_op_of(9) == c && !cs_op_of(10) && !cs_op_of(0));
     CHECK_IS(told(100, 11, 22, 28), CS_OP_NONE);
     CHECK_IS(told(100, 12, 50, 60), CS_OP_LATER);
     CHECK_IS(told(300, 13, 12, 18), CS_OP_LATER);
@@ -52,7 +59,8 @@ TEST(calls_that_are_told_out_of_order)
     REQUIRE(begin());
     struct cs_op *ops[10];
     for (cs_u32 i = 0; i < 10; i++) ops[i] = called(1, 100, 100 * i + 1, 100 * i + 50);
-    for (cs_u32 i = 10; i-- > 0;) CHECK_IS(told(100, 1000 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
+    for (cs_u32 i = 10; i-- > 0;)
+        CHECK_IS(told(100, 1000 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
     for (cs_u32 i = 0; i < 10; i++) CHECK(cs_op_of(1000 + i) == ops[i]);
 }
 
@@ -61,14 +69,21 @@ TEST(calls_that_are_none_of_ours_come_first)
 {
     enum { CALLS = 20000, GAP = 100 * CALLS / 2 };
     REQUIRE(begin());
-    for (cs_u32 i = 0; i < CALLS; i++) called(1, 100, 100 * i + (i < CALLS / 2 ? 1 : GAP), 100 * i + (i < CALLS / 2 ? 50 : GAP + 50));
-    for (cs_u32 i = 0; i < 1000; i++) CHECK_IS(told(100, 50000 + i, GAP + 1000 + i, GAP + 1000 + i), CS_OP_NONE);
-    for (cs_u32 i = 0; i < CALLS / 2; i++) CHECK_IS(told(100, 1 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
-    for (cs_u32 i = 0; i < 1000; i++) CHECK_IS(told(100, 60000 + i, GAP + 3000 + i, GAP + 3000 + i), CS_OP_NONE);
-    for (cs_u32 i = CALLS / 2; i < CALLS; i++) CHECK_IS(told(100, 1 + i, 100 * i + GAP + 5, 100 * i + GAP + 45), CS_OP_FOUND);
+    for (cs_u32 i = 0; i < CALLS; i++)
+        called(
+            1, 100, 100 * i + (i < CALLS / 2 ? 1 : GAP), 100 * i + (i < CALLS / 2 ? 50 : GAP + 50));
+    for (cs_u32 i = 0; i < 1000; i++)
+        CHECK_IS(told(100, 50000 + i, GAP + 1000 + i, GAP + 1000 + i), CS_OP_NONE);
+    for (cs_u32 i = 0; i < CALLS / 2; i++)
+        CHECK_IS(told(100, 1 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
+    for (cs_u32 i = 0; i < 1000; i++)
+        CHECK_IS(told(100, 60000 + i, GAP + 3000 + i, GAP + 3000 + i), CS_OP_NONE);
+    for (cs_u32 i = CALLS / 2; i < CALLS; i++)
+        CHECK_IS(told(100, 1 + i, 100 * i + GAP + 5, 100 * i + GAP + 45), CS_OP_FOUND);
 }
 
-/* A call that failed, or that was told of twice, has no op. To look from there on at each later call would take minutes: the alarm ends the test. */
+/* A call that failed, or that was told of twice, has no op. To look from there on at each later
+ * call would take minutes: the alarm ends the test. */
 TEST(one_call_without_an_op_slows_nothing)
 {
     enum { CALLS = 1 << 20 };
@@ -89,7 +104,8 @@ TEST(threads_that_share_a_key)
     CHECK_IS(told(100, 1, 32, 38), CS_OP_FOUND);
     CHECK_IS(told(100, 2, 12, 18), CS_OP_FOUND);
     CHECK(cs_op_of(1) == second && cs_op_of(2) == first);
-    CHECK_IS(told(2, 3, 33, 37), CS_OP_FOUND); /* the kernel's number, which a client may have asked for */
+    CHECK_IS(told(2, 3, 33, 37),
+        CS_OP_FOUND); /* the kernel's number, which a client may have asked for */
     CHECK(cs_op_of(3) == second);
 }
 
@@ -101,7 +117,8 @@ TEST(a_queue_is_in_the_order_of_the_calls)
     cs_queue_add(&lane, a);
     cs_queue_add(&lane, b);
     cs_queue_add(&lane, c); /* read later, made earlier */
-    CHECK(lane.first == a->id && lane.last == b->id && a->after == c->id && c->after == b->id && b->before == c->id);
+    CHECK(lane.first == a->id && lane.last == b->id && a->after == c->id && c->after == b->id &&
+          b->before == c->id);
     bool known;
     CHECK(cs_op_before(lane.last, 25, &known) == c && known);
     struct cs_op *d = called(3, 3, 5, 6);
@@ -179,7 +196,8 @@ TEST(has_its_work_come)
     REQUIRE(begin());
     struct cs_stream stream;
     struct cs_match_lane *lane = lane_of(&stream, 5);
-    struct cs_op *nowhere = called(1, 1, 1, 2), *none = called(1, 1, 10, 11), *here = called(1, 1, 20, 21), *out = called(1, 1, 30, 31);
+    struct cs_op *nowhere = called(1, 1, 1, 2), *none = called(1, 1, 10, 11),
+                 *here = called(1, 1, 20, 21), *out = called(1, 1, 30, 31);
     CHECK_IS(cs_lane_come(lane, NULL), CS_CAME);
     enqueue(lane, none);
     enqueue(lane, here);
@@ -205,14 +223,23 @@ TEST(has_its_work_come)
 
 static cs_u64 edges_told;
 static cs_u32 at_work;
-static void load(cs_u32 device, cs_u64 ns, const struct cs_load *load) { (void)device, (void)ns, edges_told++, at_work = load->works; }
+static void load(cs_u32 device, cs_u64 ns, const struct cs_load *load)
+{
+    (void)device, (void)ns, edges_told++, at_work = load->works;
+}
 
-/* So far apart that what is close together is not enough: the alarm ends a test that never makes room. */
+/* So far apart that what is close together is not enough: the alarm ends a test that never makes
+ * room. */
 TEST(work_beside_a_long_kernel_is_joined_until_there_is_room)
 {
     enum { PIECES = 2 * CS_EDGES, APART = 1000000 };
     static const struct cs_gpu_work kernel = {.kind = CS_GPU_KERNEL};
-    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth, .load = load};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .open_since = ever_since,
+        .without_times = missed,
+        .missed = missed,
+        .depth = depth,
+        .load = load};
     struct cs_stream stream;
     REQUIRE(begin_told(&sink));
     struct cs_match_lane *lane = lane_of(&stream, 5);
@@ -239,11 +266,17 @@ static void load_in_order(cs_u32 device, cs_u64 ns, const struct cs_load *load)
     (void)device, edges_told++, at_work = load->works;
 }
 
-/* Pieces of 6 ns, one every 10 ns, and those of another stream 5 ns later: told in the order of their begin, or one stream after the other. */
+/* Pieces of 6 ns, one every 10 ns, and those of another stream 5 ns later: told in the order of
+ * their begin, or one stream after the other. */
 static void count_two_streams(cs_u64 pieces, bool mixed)
 {
     static const struct cs_gpu_work kernel = {.kind = CS_GPU_KERNEL};
-    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth, .load = load_in_order};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .open_since = ever_since,
+        .without_times = missed,
+        .missed = missed,
+        .depth = depth,
+        .load = load_in_order};
     REQUIRE(begin_told(&sink));
     for (cs_u64 i = 0; i < 2 * pieces; i++) {
         const cs_u64 n = mixed ? i : i < pieces ? 2 * i : 2 * (i - pieces) + 1;
@@ -257,14 +290,16 @@ static void count_two_streams(cs_u64 pieces, bool mixed)
 TEST(work_that_comes_in_order_is_counted_in_order) { count_two_streams(5000, true); }
 TEST(work_that_comes_late_is_counted_in_order) { count_two_streams(5000, false); }
 
-/* A thread was in it while another ended the capture; or the begin was not recorded, and what came of the calls is known only by the end. */
+/* A thread was in it while another ended the capture; or the begin was not recorded, and what came
+ * of the calls is known only by the end. */
 TEST(calls_of_a_capture_make_no_work_whenever_they_are_read)
 {
     REQUIRE(begin() && cs_streams_init());
     struct cs_stream *stream = cs_pool_new(&cs_streams);
     REQUIRE(stream);
     struct cs_match_lane *lane = cs_match_lane_of(stream);
-    struct cs_op *captured = called(1, 1, 150, 151), *before = called(2, 2, 50, 51), *behind = called(3, 3, 250, 251);
+    struct cs_op *captured = called(1, 1, 150, 151), *before = called(2, 2, 50, 51),
+                 *behind = called(3, 3, 250, 251);
     enqueue(lane, before);
     enqueue(lane, captured);
     enqueue(lane, behind);
@@ -278,7 +313,8 @@ TEST(calls_of_a_capture_make_no_work_whenever_they_are_read)
 /* --- a backend that has more than there is room for --- */
 
 static cs_u64 works_left, calls_left; /* that it has */
-static cs_u64 stray_at;               /* how many works it has left when one comes of whose call nothing is known; 0: none does */
+static cs_u64 stray_at; /* how many works it has left when one comes of whose call nothing is known;
+                           0: none does */
 static cs_u64 strays_given;
 
 static void nothing(bool all) { (void)all; }
@@ -286,8 +322,13 @@ static void more(const struct cs_gpu_sink *to)
 {
     while ((works_left || calls_left) && to->has_room()) {
         for (int i = 0; i < CS_GPU_AT_ONCE && works_left; i++, works_left--)
-            to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .end = cs_ticks(), .stream = 1, .correlation = works_left == stray_at ? 99 : 1});
-        for (int i = 0; i < CS_GPU_AT_ONCE && calls_left; i++, calls_left--) to->call(&(struct cs_gpu_call){1000, 1001, 7, 5});
+            to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL,
+                .start = cs_ticks(),
+                .end = cs_ticks(),
+                .stream = 1,
+                .correlation = works_left == stray_at ? 99 : 1});
+        for (int i = 0; i < CS_GPU_AT_ONCE && calls_left; i++, calls_left--)
+            to->call(&(struct cs_gpu_call){1000, 1001, 7, 5});
     }
 }
 static void (*drains)(const struct cs_gpu_sink *) = more;
@@ -304,7 +345,11 @@ static bool open_now(void) { return false; }
 /* Its works are of one call, which is known, but for the strays. */
 static bool begin_with(cs_u64 works, cs_u64 calls, cs_u64 stray)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .open_since = ever_since, .without_times = missed, .work = given};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .closed = open_now,
+        .open_since = ever_since,
+        .without_times = missed,
+        .work = given};
     works_left = works, calls_left = calls, stray_at = stray;
     cs_clock_init();
     if (!begin_told(&sink)) return false;
@@ -318,7 +363,8 @@ static void round_at(cs_u64 flushes)
     cs_held_collect();
 }
 
-/* What there is no room for is no reason to give away what waits, as long as room is found each time: its call may be in what comes next. */
+/* What there is no room for is no reason to give away what waits, as long as room is found each
+ * time: its call may be in what comes next. */
 TEST(who_gets_on_has_patience)
 {
     REQUIRE(begin_with(20 * CS_GPU_AT_ONCE, 0, 10 * CS_GPU_AT_ONCE));
@@ -335,7 +381,8 @@ TEST(who_gets_on_has_patience)
     CHECK_IS(strays_given, 1);
 }
 
-/* At the end of a process no flush ends any more, and the writer goes on until all has been taken over. */
+/* At the end of a process no flush ends any more, and the writer goes on until all has been taken
+ * over. */
 static void all_is_taken(void)
 {
     int rounds = 0;
@@ -372,8 +419,11 @@ TEST(calls_without_a_record_do_not_stop_the_end)
 /* As a backend that minds no room: what waits for its call is given away then, in its turn. */
 static void more_than_room(const struct cs_gpu_sink *to)
 {
-    const cs_u64 now = cs_ticks(); /* on a busy machine the loop takes longer than the second by which times may be ahead */
-    for (int i = 0; i <= CS_HELD_WORKS; i++) to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = now, .end = now, .stream = 1, .correlation = 99});
+    const cs_u64 now = cs_ticks(); /* on a busy machine the loop takes longer than the second by
+                                      which times may be ahead */
+    for (int i = 0; i <= CS_HELD_WORKS; i++)
+        to->work(&(struct cs_gpu_work){
+            .kind = CS_GPU_KERNEL, .start = now, .end = now, .stream = 1, .correlation = 99});
 }
 
 TEST(a_full_table_is_given_away)
@@ -388,7 +438,12 @@ TEST(a_full_table_is_given_away)
 static int of_strangers;
 static void some(const struct cs_gpu_sink *to)
 {
-    for (; of_strangers; of_strangers--) to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .end = cs_ticks(), .stream = 1, .correlation = 99});
+    for (; of_strangers; of_strangers--)
+        to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL,
+            .start = cs_ticks(),
+            .end = cs_ticks(),
+            .stream = 1,
+            .correlation = 99});
 }
 static bool asks_for_calls_after(int pieces)
 {
@@ -413,11 +468,17 @@ TEST(eight_pieces_of_work_in_a_row_without_calls_have_the_backend_asked_for_them
 /* Unfinished when it was taken, and nothing tells of which call. */
 static int untimed;
 static void without_times(int by) { untimed += by; }
-static void one_without_times(const struct cs_gpu_sink *to) { to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .stream = 1}); }
+static void one_without_times(const struct cs_gpu_sink *to)
+{
+    to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .stream = 1});
+}
 
 TEST(work_without_times_or_a_call_is_counted_at_once)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .open_since = ever_since, .without_times = without_times};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .closed = open_now,
+        .open_since = ever_since,
+        .without_times = without_times};
     cs_clock_init();
     REQUIRE(begin_told(&sink));
     drains = one_without_times;
@@ -430,24 +491,33 @@ TEST(work_in_order_takes_two_tables_of_places)
 {
     REQUIRE(begin_with(0, 0, 0));
     const size_t n = CS_HELD_WORKS / 2;
-    for (cs_u32 i = 0; i < n; i++) cs_held_put(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = 1 + n - i, .end = 1 + n - i, .stream = 1});
+    for (cs_u32 i = 0; i < n; i++)
+        cs_held_put(&(struct cs_gpu_work){
+            .kind = CS_GPU_KERNEL, .start = 1 + n - i, .end = 1 + n - i, .stream = 1});
     REQUIRE(cs_held_choose(true) == n);
     for (size_t i = 0; i < n; i++) REQUIRE(cs_held_nth(i)->work.start == i + 2);
     const struct cs_held_place *const places[] = {cs_match.table.came, cs_match.table.chosen};
     const void *const *tables = (const void *const *)&cs_match.table;
     for (size_t i = 0; i < sizeof cs_match.table / sizeof *tables; i++)
         for (int k = 0; k < 2; k++)
-            CHECK(tables[i] <= (const void *)places[k] || tables[i] >= (const void *)(places[k] + CS_HELD_WORKS)); /* and no other lies in them */
+            CHECK(tables[i] <= (const void *)places[k] ||
+                  tables[i] >=
+                      (const void *)(places[k] + CS_HELD_WORKS)); /* and no other lies in them */
 }
 
 /* Before that moment it is not certain whether anything was recorded. */
 static cs_u64 edge;
-static enum cs_outside at_the_edge(cs_u64 ticks) { return ticks < edge ? CS_MAY_BE_OUTSIDE : CS_INSIDE; }
+static enum cs_outside at_the_edge(cs_u64 ticks)
+{
+    return ticks < edge ? CS_MAY_BE_OUTSIDE : CS_INSIDE;
+}
 
 static void at_and_behind_the_edge(const struct cs_gpu_sink *to)
 {
-    to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = edge - 1, .end = edge - 1, .stream = 1, .correlation = 99});
-    to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = edge, .end = edge, .stream = 1, .correlation = 1});
+    to->work(&(struct cs_gpu_work){
+        .kind = CS_GPU_KERNEL, .start = edge - 1, .end = edge - 1, .stream = 1, .correlation = 99});
+    to->work(&(struct cs_gpu_work){
+        .kind = CS_GPU_KERNEL, .start = edge, .end = edge, .stream = 1, .correlation = 1});
     drains = more;
 }
 
@@ -465,7 +535,11 @@ static cs_u64 shown_at(cs_u64 flushes, cs_u64 ns)
 /* Longer than elsewhere, and not for good: what comes behind it on its stream waits for it. */
 TEST(work_at_the_edge_of_a_window_waits_half_a_second_for_its_call)
 {
-    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .open_since = ever_since, .without_times = missed, .work = shows};
+    static const struct cs_match_sink sink = {.outside = at_the_edge,
+        .closed = open_now,
+        .open_since = ever_since,
+        .without_times = missed,
+        .work = shows};
     cs_clock_init();
     edge = cs_ticks();
     REQUIRE(begin_told(&sink));
@@ -475,21 +549,30 @@ TEST(work_at_the_edge_of_a_window_waits_half_a_second_for_its_call)
     CHECK_IS(shown_at(0, 0), 0);
     CHECK_IS(shown_at(2, 0), 0);
     CHECK_IS(shown_at(100, 499999999), 0);
-    CHECK_IS(shown_at(100, 500000000), 1); /* the one at the edge was of a call that was not recorded */
+    CHECK_IS(
+        shown_at(100, 500000000), 1); /* the one at the edge was of a call that was not recorded */
     CHECK_IS(cs_match.held.work_count, 0);
 }
 
 static cs_u64 of_call;
 static void one_work(const struct cs_gpu_sink *to)
 {
-    to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = edge, .end = edge, .stream = 1, .correlation = (cs_u32)of_call});
+    to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL,
+        .start = edge,
+        .end = edge,
+        .stream = 1,
+        .correlation = (cs_u32)of_call});
     drains = more;
 }
 
 /* In between, what waits is not looked at: it waits on. */
 TEST(work_waits_until_its_call_is_told_of_or_two_flushes_are_over)
 {
-    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .open_since = ever_since, .without_times = missed, .work = shows};
+    static const struct cs_match_sink sink = {.outside = at_the_edge,
+        .closed = open_now,
+        .open_since = ever_since,
+        .without_times = missed,
+        .work = shows};
     cs_clock_init();
     edge = cs_ticks();
     REQUIRE(begin_told(&sink));
@@ -510,11 +593,15 @@ TEST(work_waits_until_its_call_is_told_of_or_two_flushes_are_over)
 
 /* Of a time when nothing was recorded, for sure: no op will come. */
 static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, CS_OUTSIDE; }
-static void one_call(const struct cs_gpu_sink *to) { to->call(&(struct cs_gpu_call){1000, 1001, 7, 5}); }
+static void one_call(const struct cs_gpu_sink *to)
+{
+    to->call(&(struct cs_gpu_call){1000, 1001, 7, 5});
+}
 
 TEST(a_call_from_outside_is_known_as_such_at_once)
 {
-    static const struct cs_match_sink sink = {.outside = outside, .closed = open_now, .open_since = ever_since, .without_times = missed};
+    static const struct cs_match_sink sink = {
+        .outside = outside, .closed = open_now, .open_since = ever_since, .without_times = missed};
     REQUIRE(begin_told(&sink));
     drains = one_call;
     cs_held_collect();
@@ -567,7 +654,8 @@ TEST(times_in_a_clients_clock)
     CHECK_IS(cs_shared_begin(&none), 0);
 }
 
-/* What a capture costs does not depend on what else was called: the pages of those calls may not even be read. */
+/* What a capture costs does not depend on what else was called: the pages of those calls may not
+ * even be read. */
 TEST(a_capture_reads_its_own_calls_alone)
 {
     enum { CAPTURED = 100, PAGE = 4096 };
@@ -578,8 +666,11 @@ TEST(a_capture_reads_its_own_calls_alone)
     struct cs_match_lane *lane = cs_match_lane_of(stream);
     for (cs_u64 i = 0; i < CS_NODE_CALLS; i++) {
         bool captured = i >= CS_NODE_CALLS - CAPTURED;
-        calls[cs_match.graphs.calls++] = (struct cs_node_call){.begin = 1000 + 2 * i, .end = 1001 + 2 * i, .kind = CS_KIND_LAUNCH,
-                                                               .stream = cs_load(&(captured ? stream : other)->object.ref), .before = captured ? lane->node_calls : 0};
+        calls[cs_match.graphs.calls++] = (struct cs_node_call){.begin = 1000 + 2 * i,
+            .end = 1001 + 2 * i,
+            .kind = CS_KIND_LAUNCH,
+            .stream = cs_load(&(captured ? stream : other)->object.ref),
+            .before = captured ? lane->node_calls : 0};
         if (captured) lane->node_calls = i + 1;
     }
     const cs_u64 began = 1000 + 2 * (CS_NODE_CALLS - CAPTURED), ended = 1000 + 2 * CS_NODE_CALLS;

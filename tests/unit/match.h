@@ -1,4 +1,5 @@
-/* Calls and a sink for the tests of shim/match, whose tables the tests read and write themselves. */
+/* Calls and a sink for the tests of shim/match, whose tables the tests read and write themselves.
+ */
 #ifndef CS_TESTS_UNIT_MATCH_H
 #define CS_TESTS_UNIT_MATCH_H
 

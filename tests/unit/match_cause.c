@@ -5,13 +5,22 @@
 
 static const struct cs_op *released[32]; /* by the number of the wait's thread */
 static int released_count;
-static void told_of(const struct cs_match_wait *wait, const struct cs_op *op) { released[wait->tid] = op, released_count++; }
+static void told_of(const struct cs_match_wait *wait, const struct cs_op *op)
+{
+    released[wait->tid] = op, released_count++;
+}
 
 static bool open_now(void) { return false; }
 
 static void begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth, .released = told_of};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .closed = open_now,
+        .open_since = ever_since,
+        .without_times = missed,
+        .missed = missed,
+        .depth = depth,
+        .released = told_of};
     REQUIRE(begin_told(&sink));
 }
 
@@ -28,7 +37,8 @@ static struct cs_op *called_on(struct cs_match_lane *lane, cs_u64 ticks, cs_u64 
 static bool wait_kept(const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks, cs_u32 tid)
 {
     const cs_u32 before = cs_match.wait_count;
-    cs_match_wait((struct cs_match_wait){.begin_ns = 100, .end_ns = 200, .tid = tid}, lane, device, ticks);
+    cs_match_wait(
+        (struct cs_match_wait){.begin_ns = 100, .end_ns = 200, .tid = tid}, lane, device, ticks);
     return cs_match.wait_count == before + 1;
 }
 
@@ -53,13 +63,16 @@ TEST(a_wait_is_for_the_last_call_before_it)
     CHECK_IS(waited(lane, 0, 19, 3), 1);
     CHECK_IS(waited(lane, 0, 20, 4), 1);
     const struct cs_waiting *wait = &cs_match.table.waits[1];
-    CHECK(wait->first == 0 && wait->wait.tid == 3 && wait->since.flushes == 5 && wait->since.ns == 7);
-    CHECK(cs_match.table.candidates[0] == first->id && cs_match.table.candidates[1] == second->id && wait[1].first == 1);
+    CHECK(
+        wait->first == 0 && wait->wait.tid == 3 && wait->since.flushes == 5 && wait->since.ns == 7);
+    CHECK(cs_match.table.candidates[0] == first->id && cs_match.table.candidates[1] == second->id &&
+          wait[1].first == 1);
 }
 
 /* --- when they are chosen --- */
 
-/* Another thread may have been in the call when the wait ended. Work that is given away in between says nothing of the rings. */
+/* Another thread may have been in the call when the wait ended. Work that is given away in between
+ * says nothing of the rings. */
 TEST(a_wait_has_its_candidates_in_the_second_round_that_sees_it)
 {
     struct cs_stream stream;
@@ -75,7 +88,8 @@ TEST(a_wait_has_its_candidates_in_the_second_round_that_sees_it)
     CHECK(!wait->chosen);
     struct cs_op *op = called_on(lane, 10, 0);
     cs_match_round();
-    CHECK(cs_match.wait_count == 1 && wait->chosen && wait->ops == 1 && cs_match.table.candidates[wait->first] == op->id);
+    CHECK(cs_match.wait_count == 1 && wait->chosen && wait->ops == 1 &&
+          cs_match.table.candidates[wait->first] == op->id);
     op->works = 1, op->work_end_ns = 150;
     cs_match_give(false);
     CHECK_IS(released_count, 0);
@@ -158,7 +172,8 @@ TEST(a_wait_for_a_gpu_is_also_for_what_has_come_since)
 
 static cs_u64 unknown(void) { return cs_no_room_count(CS_NO_ROOM_FOR_WAITS); }
 
-/* The table of candidates is full up to one place: a wait for nine streams has no arrow, since the work that ended last may be the one without a place. */
+/* The table of candidates is full up to one place: a wait for nine streams has no arrow, since the
+ * work that ended last may be the one without a place. */
 TEST(where_candidates_have_no_room_no_call_is_named)
 {
     enum { STREAMS = 9, FIT = CS_CANDIDATES / STREAMS };
@@ -169,11 +184,13 @@ TEST(where_candidates_have_no_room_no_call_is_named)
     for (cs_u32 i = 0; i < STREAMS; i++) ops[i] = called_on(lane_of(&streams[i], i + 1), 10, 0);
     for (int i = 0; i < FIT; i++) REQUIRE(waited(NULL, 0, 15, 1) == STREAMS);
     CHECK_IS(waited(NULL, 0, 15, 2), 0);
-    CHECK_IS(waited(cs_match_lane_of(&streams[STREAMS - 1]), 0, 15, 3), 1); /* its one call has that place */
+    CHECK_IS(waited(cs_match_lane_of(&streams[STREAMS - 1]), 0, 15, 3),
+        1); /* its one call has that place */
     CHECK_IS(waited(cs_match_lane_of(&streams[STREAMS - 1]), 0, 15, 4), 0);
     for (cs_u32 i = 0; i < STREAMS; i++) ops[i]->works = 1, ops[i]->work_end_ns = 120 + i;
     cs_waits_settle(false);
-    CHECK(released[1] == ops[STREAMS - 1] && !released[2] && released[3] == ops[STREAMS - 1] && !released[4]);
+    CHECK(released[1] == ops[STREAMS - 1] && !released[2] && released[3] == ops[STREAMS - 1] &&
+          !released[4]);
     CHECK(released_count == FIT + 1 && !cs_match.wait_count && !cs_match.candidate_count);
     CHECK_IS(unknown(), 2);
 }
@@ -194,7 +211,8 @@ TEST(more_waits_than_there_is_room_for_are_counted)
     CHECK(released_count == CS_WAITS && unknown() == 2);
 }
 
-/* Of two streams the one's call is out of the table, or too far back, before the wait is looked at or after: it may have been the one. */
+/* Of two streams the one's call is out of the table, or too far back, before the wait is looked at
+ * or after: it may have been the one. */
 TEST(where_a_call_is_forgotten_none_is_named)
 {
     for (int after = 0; after < 3; after++) {
@@ -202,7 +220,8 @@ TEST(where_a_call_is_forgotten_none_is_named)
         const cs_u64 before = unknown();
         begin();
         cs_match.ops.cannot_grow = true;
-        struct cs_match_lane *lane = lane_of(&streams[0], 1), *other = lane_of(&streams[1], 2), *third = lane_of(&streams[2], 3);
+        struct cs_match_lane *lane = lane_of(&streams[0], 1), *other = lane_of(&streams[1], 2),
+                             *third = lane_of(&streams[2], 3);
         struct cs_op *op = called_on(lane, 10, 160);
         lane->worked_ns = 160, lane->first = 0;
         third->worked_ns = 100;
@@ -210,8 +229,10 @@ TEST(where_a_call_is_forgotten_none_is_named)
         third->first = 0;
         REQUIRE(wait_kept(NULL, 0, 15, 5) && wait_kept(third, 0, 15, 6));
         if (after == 1) choose(&cs_match.table.waits[0]), choose(&cs_match.table.waits[1]);
-        if (after == 2) for (int i = 0; i <= 1 << 15; i++) called_on(lane, 30, 0);
-        else for (int i = 0; i < CS_OPS; i++) called(1, 1, 20, 21);
+        if (after == 2)
+            for (int i = 0; i <= 1 << 15; i++) called_on(lane, 30, 0);
+        else
+            for (int i = 0; i < CS_OPS; i++) called(1, 1, 20, 21);
         struct cs_op *last = called_on(other, 14, 150);
         other->worked_ns = 150;
         last->begin = 14;
@@ -229,7 +250,8 @@ TEST(where_many_wait_those_that_something_holds_up_have_room)
         cs_u64 worked_ns;
         bool awaited, of_stream, of_gpu;
         cs_u32 device;
-    } rows[] = {{100, false, false, false, 0}, {101, false, true, true, 0}, {0, true, true, true, 0}, {101, true, true, false, 1}};
+    } rows[] = {{100, false, false, false, 0}, {101, false, true, true, 0},
+        {0, true, true, true, 0}, {101, true, true, false, 1}};
     for (size_t i = 0; i < CS_COUNT(rows); i++) {
         struct cs_stream before, stream, behind;
         begin();
@@ -254,7 +276,9 @@ TEST(a_wait_is_released_by_the_work_that_ended_last_in_it)
     static const struct {
         cs_u64 ends[3];
         int by; /* -1: none */
-    } rows[] = {{{150, 120, 0}, 0}, {{120, 150, 0}, 1}, {{150, 150, 0}, 0}, {{200, 150, 0}, 0}, {{201, 150, 0}, 1}, {{201, 300, 0}, -1}, {{101, 0, 0}, 0}, {{100, 0, 0}, -1}, {{100, 150, 0}, 1}};
+    } rows[] = {{{150, 120, 0}, 0}, {{120, 150, 0}, 1}, {{150, 150, 0}, 0}, {{200, 150, 0}, 0},
+        {{201, 150, 0}, 1}, {{201, 300, 0}, -1}, {{101, 0, 0}, 0}, {{100, 0, 0}, -1},
+        {{100, 150, 0}, 1}};
     begin();
     for (cs_u32 i = 0; i < CS_COUNT(rows); i++) {
         struct cs_stream streams[3];
@@ -267,7 +291,9 @@ TEST(a_wait_is_released_by_the_work_that_ended_last_in_it)
         REQUIRE(waited(NULL, i, 15, i) == 3);
         cs_waits_settle(false);
         CHECK(!released[i] && cs_match.wait_count == 1); /* some of it is still out */
-        for (cs_u32 k = 0; k < 3; k++) ops[k]->works = rows[i].ends[k] != 0, ops[k]->work_end_ns = rows[i].ends[k], ops[k]->left = true;
+        for (cs_u32 k = 0; k < 3; k++)
+            ops[k]->works = rows[i].ends[k] != 0, ops[k]->work_end_ns = rows[i].ends[k],
+            ops[k]->left = true;
         cs_waits_settle(false);
         CHECK_IS(cs_match.wait_count, 0);
         CHECK(released[i] == (rows[i].by < 0 ? NULL : ops[rows[i].by]));
@@ -305,7 +331,8 @@ TEST(waits_whose_work_is_out_stay_in_their_order)
     CHECK(released_count == 3 && cs_match.wait_count == 2);
     for (cs_u32 i = 0; i < 2; i++) {
         const struct cs_waiting *wait = &cs_match.table.waits[i];
-        CHECK(wait->wait.tid == 1 + 2 * i && wait->first == i && wait->ops == 1 && cs_match.table.candidates[i] == ops[1 + 2 * i]->id);
+        CHECK(wait->wait.tid == 1 + 2 * i && wait->first == i && wait->ops == 1 &&
+              cs_match.table.candidates[i] == ops[1 + 2 * i]->id);
     }
     CHECK_IS(cs_match.candidate_count, 2);
     cs_match.now.flushes = 25;

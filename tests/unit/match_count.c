@@ -1,4 +1,5 @@
-/* What is under way on a GPU at once (match/count.c), and the rounds that find it (match/match.c). */
+/* What is under way on a GPU at once (match/count.c), and the rounds that find it (match/match.c).
+ */
 #include "shim/base/clock.h"
 #include "tests/unit/match.h"
 
@@ -8,12 +9,18 @@ static struct told {
     struct cs_load load;
 } told[64];
 static int told_count;
-static void load_told(cs_u32 device, cs_u64 ns, const struct cs_load *load) { told[told_count++ % 64] = (struct told){device, ns, *load}; }
+static void load_told(cs_u32 device, cs_u64 ns, const struct cs_load *load)
+{
+    told[told_count++ % 64] = (struct told){device, ns, *load};
+}
 
 static bool is_shown = true;
 static int shown;
 static struct cs_match_lane *shown_on;
-static bool shows(struct cs_match_found *found) { return shown++, shown_on = found->lane, found->pid = 2, found->tid = 14, is_shown; }
+static bool shows(struct cs_match_found *found)
+{
+    return shown++, shown_on = found->lane, found->pid = 2, found->tid = 14, is_shown;
+}
 static bool is_closed;
 static bool closed(void) { return is_closed; }
 static int untimed;
@@ -21,21 +28,28 @@ static void without_times(int by) { untimed += by; }
 
 static void begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = closed, .open_since = ever_since, .missed = missed, .depth = depth, .load = load_told, .work = shows,
-                                              .without_times = without_times};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .closed = closed,
+        .open_since = ever_since,
+        .missed = missed,
+        .depth = depth,
+        .load = load_told,
+        .work = shows,
+        .without_times = without_times};
     cs_clock_init();
     REQUIRE(begin_told(&sink));
 }
 
-static const struct cs_gpu_work kernel = {.kind = CS_GPU_KERNEL}, set = {.kind = CS_GPU_SET}, graph = {.kind = CS_GPU_GRAPH};
+static const struct cs_gpu_work kernel = {.kind = CS_GPU_KERNEL}, set = {.kind = CS_GPU_SET},
+                                graph = {.kind = CS_GPU_GRAPH};
 
-#define CHECK_TOLD(nth, device_, ns_, works_, kernels_)                                                                                              \
-    do {                                                                                                                                             \
-        CHECK(told_count > (nth));                                                                                                                   \
-        CHECK_IS(told[nth].device, device_);                                                                                                         \
-        CHECK_IS(told[nth].ns, ns_);                                                                                                                 \
-        CHECK_IS(told[nth].load.works, works_);                                                                                                      \
-        CHECK_IS(told[nth].load.kernels, kernels_);                                                                                                  \
+#define CHECK_TOLD(nth, device_, ns_, works_, kernels_) \
+    do { \
+        CHECK(told_count > (nth)); \
+        CHECK_IS(told[nth].device, device_); \
+        CHECK_IS(told[nth].ns, ns_); \
+        CHECK_IS(told[nth].load.works, works_); \
+        CHECK_IS(told[nth].load.kernels, kernels_); \
     } while (0)
 
 TEST(each_step_of_a_gpu_is_told_in_its_turn)
@@ -71,24 +85,29 @@ TEST(work_that_follows_at_once_is_no_step)
 
 TEST(bytes_in_flight_are_counted_by_the_way_of_the_copy)
 {
-    static const unsigned char ways[] = {CS_LOAD_DTOD, CS_LOAD_HTOD, CS_LOAD_DTOH, CS_LOAD_HTOD, CS_LOAD_DTOH, CS_LOAD_DTOD, CS_LOAD_DTOD,
-                                         CS_LOAD_DTOD, CS_LOAD_DTOD, CS_LOAD_DTOD, CS_LOAD_PTOP, CS_LOAD_DTOD};
+    static const unsigned char ways[] = {CS_LOAD_DTOD, CS_LOAD_HTOD, CS_LOAD_DTOH, CS_LOAD_HTOD,
+        CS_LOAD_DTOH, CS_LOAD_DTOD, CS_LOAD_DTOD, CS_LOAD_DTOD, CS_LOAD_DTOD, CS_LOAD_DTOD,
+        CS_LOAD_PTOP, CS_LOAD_DTOD};
     begin();
     for (unsigned char direction = 0; direction < sizeof ways; direction++) {
         for (int peer = 0; peer < 2; peer++) {
-            const struct cs_gpu_work copy = {.kind = CS_GPU_COPY, .copy = {.bytes = 4096, .direction = direction, .peer = peer}};
+            const struct cs_gpu_work copy = {
+                .kind = CS_GPU_COPY, .copy = {.bytes = 4096, .direction = direction, .peer = peer}};
             told_count = 0;
             cs_count_load(&copy, 0, 100, 200);
             cs_count_settle(true);
             CHECK_IS(told_count, 2);
             CHECK_TOLD(0, 0, 100, 1, 0);
-            for (int way = 0; way < CS_LOAD_WAYS; way++) CHECK_IS(told[0].load.bytes[way], way == (peer ? CS_LOAD_PTOP : ways[direction]) ? 4096 : 0);
+            for (int way = 0; way < CS_LOAD_WAYS; way++)
+                CHECK_IS(told[0].load.bytes[way],
+                    way == (peer ? CS_LOAD_PTOP : ways[direction]) ? 4096 : 0);
             for (int way = 0; way < CS_LOAD_WAYS; way++) CHECK_IS(told[1].load.bytes[way], 0);
         }
     }
 }
 
-/* A stream with work under way may still bring some that began then: no step behind that is told. */
+/* A stream with work under way may still bring some that began then: no step behind that is told.
+ */
 TEST(steps_wait_for_streams_at_work)
 {
     struct cs_stream stream;
@@ -98,7 +117,7 @@ TEST(steps_wait_for_streams_at_work)
     enqueue(lane, op);
     for (cs_u64 i = 0; i < 3; i++) cs_count_load(&kernel, 0, 100 + 50 * i, 120 + 50 * i);
     cs_count_settle(false);
-    CHECK_IS(told_count, 2); /* at 100 and 120; those from 150 on wait */
+    CHECK_IS(told_count, 2);    /* at 100 and 120; those from 150 on wait */
     lane->work.filled[0] = 151; /* it has shown some until then */
     cs_count_settle(false);
     CHECK_IS(told_count, 3);
@@ -124,15 +143,21 @@ static void load_of_cells(cs_u32 device, cs_u64 ns, const struct cs_load *load)
     backwards += ns <= last_ns;
     last_ns = ns, works_left = load->works;
     if (load->works > most_works) most_works = load->works;
-    if (ns / CELL < CELLS && load->kernels > most_of_cell[ns / CELL]) most_of_cell[ns / CELL] = (unsigned char)load->kernels;
+    if (ns / CELL < CELLS && load->kernels > most_of_cell[ns / CELL])
+        most_of_cell[ns / CELL] = (unsigned char)load->kernels;
     (void)device;
 }
 
-/* Pieces with pauses between them: beside the long one none may be missed, though there are more edges than there is room for. */
+/* Pieces with pauses between them: beside the long one none may be missed, though there are more
+ * edges than there is room for. */
 TEST(work_that_is_joined_keeps_the_most_of_each_cell)
 {
     enum { APART = 3 * CELL / 10 };
-    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .missed = missed, .depth = depth, .load = load_of_cells};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .open_since = ever_since,
+        .missed = missed,
+        .depth = depth,
+        .load = load_of_cells};
     struct cs_stream stream;
     REQUIRE(begin_told(&sink));
     cs_queue_add(lane_of(&stream, 5), called(1, 1, 1000, 1001));
@@ -152,13 +177,18 @@ TEST(work_that_is_joined_keeps_the_most_of_each_cell)
 static struct cs_op *op_of(cs_u32 correlation)
 {
     struct cs_op *op = called(1, 100, 10, 20);
-    REQUIRE(cs_op_called(&(struct cs_gpu_call){12, 18, 100, correlation}) == CS_OP_FOUND && cs_op_of(correlation) == op);
+    REQUIRE(cs_op_called(&(struct cs_gpu_call){12, 18, 100, correlation}) == CS_OP_FOUND &&
+            cs_op_of(correlation) == op);
     return op;
 }
 
 static void give(cs_u32 correlation, cs_u64 start, cs_u64 end)
 {
-    cs_held_put(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .correlation = correlation, .start = start, .end = end, .stream = 1});
+    cs_held_put(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL,
+        .correlation = correlation,
+        .start = start,
+        .end = end,
+        .stream = 1});
     cs_match_give(true);
 }
 
@@ -170,7 +200,8 @@ TEST(a_call_knows_its_last_work)
     const cs_u64 now = cs_ticks();
     give(1, now, now + 5000);
     CHECK(shown_on && shown_on->worked_ns == cs_clock_ns(now + 5000));
-    CHECK(op->works == 1 && op->came && op->work_end_ns == cs_clock_ns(now + 5000) && op->work_pid == 2 && op->work_tid == 14 && op->work_file == 3);
+    CHECK(op->works == 1 && op->came && op->work_end_ns == cs_clock_ns(now + 5000) &&
+          op->work_pid == 2 && op->work_tid == 14 && op->work_file == 3);
     cs_match_part(4);
     give(1, now, now + 4000);
     CHECK(op->works == 2 && op->work_end_ns == cs_clock_ns(now + 5000) && op->work_file == 3);

@@ -1,4 +1,5 @@
-/* What the backend has brought in and has not been given away (match/held.c): who waits for whom, how long, and in what order it is given. */
+/* What the backend has brought in and has not been given away (match/held.c): who waits for whom,
+ * how long, and in what order it is given. */
 #include "shim/base/clock.h"
 #include "shim/gpu/backend.h"
 #include "tests/unit/match.h"
@@ -8,7 +9,8 @@ static struct cs_gpu_call calls[16];
 static int work_count, call_count; /* that the backend has */
 
 static void nothing(bool all) { (void)all; }
-static bool stops; /* the writer, behind the first piece: for so long that the time it knows is over a second old */
+static bool stops; /* the writer, behind the first piece: for so long that the time it knows is over
+                      a second old */
 static void drain(const struct cs_gpu_sink *to)
 {
     if (stops) {
@@ -31,13 +33,21 @@ static enum cs_outside where = CS_INSIDE;
 
 static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, where; }
 static bool closed(void) { return false; }
-static bool shows(struct cs_match_found *found) { return given[given_count++] = found->work->correlation, false; }
+static bool shows(struct cs_match_found *found)
+{
+    return given[given_count++] = found->work->correlation, false;
+}
 static void lost_told(cs_u64 count, const char *why) { lost += count, lost_why = why; }
 static void without_times(int by) { untimed += by; }
 
 static void begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = outside, .closed = closed, .open_since = ever_since, .work = shows, .lost = lost_told, .without_times = without_times};
+    static const struct cs_match_sink sink = {.outside = outside,
+        .closed = closed,
+        .open_since = ever_since,
+        .work = shows,
+        .lost = lost_told,
+        .without_times = without_times};
     cs_clock_init();
     REQUIRE(begin_told(&sink));
 }
@@ -46,9 +56,16 @@ static cs_u64 base; /* ticks */
 static void has_work(cs_u32 correlation, cs_u32 stream, cs_u64 start, cs_u64 end)
 {
     if (!base) base = cs_ticks();
-    works[work_count++] = (struct cs_gpu_work){.kind = CS_GPU_KERNEL, .stream = stream, .correlation = correlation, .start = base + start, .end = base + end};
+    works[work_count++] = (struct cs_gpu_work){.kind = CS_GPU_KERNEL,
+        .stream = stream,
+        .correlation = correlation,
+        .start = base + start,
+        .end = base + end};
 }
-static void has_call(cs_u32 thread, cs_u32 correlation, cs_u64 start) { calls[call_count++] = (struct cs_gpu_call){start, start + 1, thread, correlation}; }
+static void has_call(cs_u32 thread, cs_u32 correlation, cs_u64 start)
+{
+    calls[call_count++] = (struct cs_gpu_call){start, start + 1, thread, correlation};
+}
 
 static void round_at(cs_u64 flushes, cs_u64 ns)
 {
@@ -89,7 +106,8 @@ TEST(work_that_ended_while_the_writer_was_stopped_is_not_lost)
     begin();
     has_work(1, 1, 0, 100);
     has_work(2, 1, 200, 300);
-    while (cs_clock_ns(cs_ticks()) < 200000000) usleep(10000); /* so that 900 ms from now are more than a second from the clock's begin */
+    while (cs_clock_ns(cs_ticks()) < 200000000)
+        usleep(10000); /* so that 900 ms from now are more than a second from the clock's begin */
     works[1].end = soon();
     stops = true;
     round_at(0, 0);
@@ -124,7 +142,8 @@ TEST(a_call_waits_a_flush_for_its_record)
     called(1, 100, 90, 92);
     round_at(6, 0);
     CHECK(!cs_op_of(1) && cs_op_of(2) && !cs_op_of(3));
-    CHECK_IS(cs_match.held.call_count, 0); /* its thread has recorded later ones: they are none of ours */
+    CHECK_IS(cs_match.held.call_count,
+        0); /* its thread has recorded later ones: they are none of ours */
     has_call(200, 7, 10);
     round_at(7, 0);
     round_at(8, 0);
@@ -161,8 +180,10 @@ TEST(a_call_without_a_record_is_no_call_from_outside)
 
 TEST(work_is_given_in_the_order_of_its_begin)
 {
-    static const cs_u64 rows[][3] = {{3, 300, 400}, {1, 100, 150}, {4, 300, 350}, {2, 100, 120}, {5, 500, 600}, {6, 500, 600}, {7, 50, 60}};
-    static const cs_u32 order[] = {7, 1, 2, 3, 4, 5, 6}; /* of those that begin at once the longer one first */
+    static const cs_u64 rows[][3] = {{3, 300, 400}, {1, 100, 150}, {4, 300, 350}, {2, 100, 120},
+        {5, 500, 600}, {6, 500, 600}, {7, 50, 60}};
+    static const cs_u32 order[] = {
+        7, 1, 2, 3, 4, 5, 6}; /* of those that begin at once the longer one first */
     begin();
     called(1, 100, 10, 20);
     for (cs_u32 i = 0; i < CS_COUNT(rows); i++) {

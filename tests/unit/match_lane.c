@@ -1,16 +1,28 @@
-/* Whose work it is (match/lane.h), which call a thread's is (match/op.h), what was captured (match/capture.c), and what released a wait (match/cause.c). */
+/* Whose work it is (match/lane.h), which call a thread's is (match/op.h), what was captured
+ * (match/capture.c), and what released a wait (match/cause.c). */
 #include "shim/gpu/mark.h"
 #include "tests/unit/match.h"
 
 static const struct cs_op *released[4];
 static int released_count;
-static void told_of(const struct cs_match_wait *wait, const struct cs_op *op) { released[wait->tid] = op, released_count++; }
+static void told_of(const struct cs_match_wait *wait, const struct cs_op *op)
+{
+    released[wait->tid] = op, released_count++;
+}
 
-static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end) { return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation}); }
+static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end)
+{
+    return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation});
+}
 
 static bool begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth, .released = told_of};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .open_since = ever_since,
+        .without_times = missed,
+        .missed = missed,
+        .depth = depth,
+        .released = told_of};
     return begin_told(&sink) && cs_streams_init();
 }
 
@@ -26,7 +38,11 @@ static struct cs_op *with_work(struct cs_match_lane *lane, cs_u64 begin_ns, cs_u
 static void wait_of(cs_u32 tid, cs_u64 begin_ns, cs_u64 end_ns, const struct cs_op *op)
 {
     cs_match.table.candidates[cs_match.candidate_count] = op->id;
-    cs_match.table.waits[cs_match.wait_count++] = (struct cs_waiting){.wait = {begin_ns, end_ns, tid, 0}, .chosen = true, .first = cs_match.candidate_count++, .ops = 1};
+    cs_match.table.waits[cs_match.wait_count++] =
+        (struct cs_waiting){.wait = {begin_ns, end_ns, tid, 0},
+            .chosen = true,
+            .first = cs_match.candidate_count++,
+            .ops = 1};
 }
 
 TEST(a_wait_is_released_by_what_ended_in_it)
@@ -34,7 +50,8 @@ TEST(a_wait_is_released_by_what_ended_in_it)
     struct cs_stream stream;
     REQUIRE(begin());
     struct cs_match_lane *lane = lane_of(&stream, 5);
-    struct cs_op *first = with_work(lane, 10, 150), *second = with_work(lane, 20, 250), *without = called(1, 1, 30, 31), *out = called(1, 1, 40, 41);
+    struct cs_op *first = with_work(lane, 10, 150), *second = with_work(lane, 20, 250),
+                 *without = called(1, 1, 30, 31), *out = called(1, 1, 40, 41);
     enqueue(lane, without);
     without->left = true; /* it made no work */
     enqueue(lane, out);
@@ -49,7 +66,8 @@ TEST(a_wait_is_released_by_what_ended_in_it)
     CHECK(released_count == 2 && !cs_match.wait_count);
 }
 
-/* A wait for a device: what it waits for is looked for in the round behind it, on all of the streams, however many. */
+/* A wait for a device: what it waits for is looked for in the round behind it, on all of the
+ * streams, however many. */
 TEST(a_wait_is_released_by_what_is_read_a_round_later)
 {
     enum { STREAMS = 100 };
@@ -57,15 +75,20 @@ TEST(a_wait_is_released_by_what_is_read_a_round_later)
     struct cs_op *ops[STREAMS];
     REQUIRE(begin());
     for (cs_u32 i = 0; i < STREAMS; i++) lane_of(&streams[i], 10 + i);
-    for (int turn = 0; turn < 3; turn++) cs_match.table.waits[cs_match.wait_count++] = (struct cs_waiting){.wait = {100, 1000, (cs_u32)turn, 0}, .ticks = 50 + (cs_u64)turn};
+    for (int turn = 0; turn < 3; turn++)
+        cs_match.table.waits[cs_match.wait_count++] =
+            (struct cs_waiting){.wait = {100, 1000, (cs_u32)turn, 0}, .ticks = 50 + (cs_u64)turn};
     cs_waits_settle(false);
     CHECK_IS(cs_match.wait_count, 3);
-    for (cs_u32 i = 0; i < STREAMS; i++) enqueue(cs_match_lane_of(&streams[i]), ops[i] = called(i, i, i == 70 ? 51 : 50, 52));
+    for (cs_u32 i = 0; i < STREAMS; i++)
+        enqueue(cs_match_lane_of(&streams[i]), ops[i] = called(i, i, i == 70 ? 51 : 50, 52));
     cs_waits_settle(false);
     CHECK_IS(cs_match.candidate_count, 3 * STREAMS - 1);
-    for (cs_u32 i = 0; i < STREAMS; i++) ops[i]->works = 1, ops[i]->work_end_ns = i == 70 ? 900 : 200 + i;
+    for (cs_u32 i = 0; i < STREAMS; i++)
+        ops[i]->works = 1, ops[i]->work_end_ns = i == 70 ? 900 : 200 + i;
     cs_waits_settle(false);
-    CHECK(released_count == 3 && released[0] == ops[STREAMS - 1] && released[1] == ops[70] && released[2] == ops[70]);
+    CHECK(released_count == 3 && released[0] == ops[STREAMS - 1] && released[1] == ops[70] &&
+          released[2] == ops[70]);
     CHECK(!cs_match.wait_count && !cs_match.candidate_count);
 }
 
@@ -77,7 +100,8 @@ TEST(waits_for_nothing_leave_room_for_others)
     struct cs_match_lane *lanes[] = {lane_of(&idle, 5), lane_of(&busy, 6)};
     lanes[1]->device = 1;
     const struct cs_op *op = with_work(lanes[1], 10, 150);
-    for (int i = 0; i < CS_WAITS; i++) cs_match_wait((struct cs_match_wait){100, 200, 0, 0}, i % 2 ? lanes[0] : NULL, 0, 50);
+    for (int i = 0; i < CS_WAITS; i++)
+        cs_match_wait((struct cs_match_wait){100, 200, 0, 0}, i % 2 ? lanes[0] : NULL, 0, 50);
     CHECK_IS(cs_match.wait_count, CS_WAITS / 2);
     cs_match_wait((struct cs_match_wait){100, 200, 1, 0}, lanes[1], 1, 50);
     cs_match_wait((struct cs_match_wait){100, 200, 2, 0}, NULL, 1, 50);
@@ -96,7 +120,8 @@ TEST(a_lane_that_is_used_again_is_another)
     CHECK(!cs_match_lane_get(number));
     cs_match.lanes.high = CS_MATCH_LANES; /* no other is left */
     struct cs_match_lane *third = lane_of(&c, 3);
-    CHECK(third == first && third->number == number && cs_match_lane_get(number) == third && third->serial > serial);
+    CHECK(third == first && third->number == number && cs_match_lane_get(number) == third &&
+          third->serial > serial);
 }
 
 TEST(a_number_is_learnt_from_the_work_of_a_call)
@@ -108,14 +133,17 @@ TEST(a_number_is_learnt_from_the_work_of_a_call)
     of_first->lane = first->number;
     of_second->lane = second->number;
     const struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .stream = 7, .context = 1};
-    CHECK(cs_match_lane_of_work(&work, of_first) == first && first->gpu_id == 7 && first->context == 1);
+    CHECK(cs_match_lane_of_work(&work, of_first) == first && first->gpu_id == 7 &&
+          first->context == 1);
     CHECK(cs_match_lane_of_work(&work, NULL) == first);
-    /* The stream is gone, and the next has its number: what the first one did goes to it all the same. */
+    /* The stream is gone, and the next has its number: what the first one did goes to it all the
+     * same. */
     second->gpu_id = 7, second->context = 1;
     first->next = 0, second->next = first->number;
     cs_match.table.lane_buckets[7 % CS_LANE_BUCKETS] = second->number;
     CHECK(cs_match_lane_of_work(&work, NULL) == second);
-    CHECK(cs_match_lane_of_work(&work, of_first) == first && cs_match_lane_of_work(&work, of_second) == second);
+    CHECK(cs_match_lane_of_work(&work, of_first) == first &&
+          cs_match_lane_of_work(&work, of_second) == second);
 }
 
 TEST(work_of_a_stream_that_no_program_made_has_a_lane_of_its_context_and_gpu)
@@ -135,13 +163,17 @@ TEST(threads_that_meet_in_the_table_keep_their_calls)
 {
     REQUIRE(begin());
     cs_u32 other = 101;
-    while (other * 0x9e3779b9u >> (32 - CS_OP_THREADS_LOG2) != 100 * 0x9e3779b9u >> (32 - CS_OP_THREADS_LOG2)) other++;
+    while (other * 0x9e3779b9u >> (32 - CS_OP_THREADS_LOG2) !=
+           100 * 0x9e3779b9u >> (32 - CS_OP_THREADS_LOG2))
+        other++;
     struct cs_op *a = called(1, 100, 10, 20), *b = called(2, other, 10, 20);
-    CHECK(cs_op_called(&(struct cs_gpu_call){12, 18, 100, 7}) == CS_OP_FOUND && cs_op_called(&(struct cs_gpu_call){12, 18, other, 8}) == CS_OP_FOUND);
+    CHECK(cs_op_called(&(struct cs_gpu_call){12, 18, 100, 7}) == CS_OP_FOUND &&
+          cs_op_called(&(struct cs_gpu_call){12, 18, other, 8}) == CS_OP_FOUND);
     CHECK(cs_op_of(7) == a && cs_op_of(8) == b);
 }
 
-/* More threads than a table of a few thousand has places for: alive at once, each with a key of its own; and one after the other on the same stack. */
+/* More threads than a table of a few thousand has places for: alive at once, each with a key of its
+ * own; and one after the other on the same stack. */
 TEST(each_of_very_many_threads_keeps_its_calls)
 {
     enum { THREADS = 30000, FIRST = 100 };
@@ -149,7 +181,8 @@ TEST(each_of_very_many_threads_keeps_its_calls)
     for (cs_u32 same = 0; same < 2; same++) {
         REQUIRE(begin());
         for (cs_u32 i = 0; i < THREADS; i++) {
-            struct cs_op *op = called(FIRST + i, same ? 7 : (FIRST + i) * 4096, 10 + 10 * (cs_u64)i, 19 + 10 * (cs_u64)i);
+            struct cs_op *op = called(
+                FIRST + i, same ? 7 : (FIRST + i) * 4096, 10 + 10 * (cs_u64)i, 19 + 10 * (cs_u64)i);
             if (i == 0 || i == THREADS - 1) ops[i != 0] = op;
         }
         for (cs_u32 i = 0; i < THREADS; i++) {
@@ -158,19 +191,23 @@ TEST(each_of_very_many_threads_keeps_its_calls)
         }
         CHECK(cs_op_of(1) == ops[0] && cs_op_of(THREADS) == ops[1]);
     }
-    CHECK(told(FIRST, THREADS + 1, 12, 15) == CS_OP_FOUND && cs_op_of(THREADS + 1) == ops[0]); /* by the kernel's number */
+    CHECK(told(FIRST, THREADS + 1, 12, 15) == CS_OP_FOUND &&
+          cs_op_of(THREADS + 1) == ops[0]); /* by the kernel's number */
 }
 
-/* Stacks that lie 4 GiB apart give threads the same key: both are at work. The call whose times fit closer made it. */
+/* Stacks that lie 4 GiB apart give threads the same key: both are at work. The call whose times fit
+ * closer made it. */
 TEST(threads_of_one_key_that_call_at_the_same_time)
 {
     REQUIRE(begin());
     struct cs_op *a = called(1, 100, 10, 40), *b = called(2, 100, 20, 60);
-    CHECK(cs_op_called(&(struct cs_gpu_call){21, 58, 100, 7}) == CS_OP_FOUND && cs_op_called(&(struct cs_gpu_call){11, 39, 100, 8}) == CS_OP_FOUND);
+    CHECK(cs_op_called(&(struct cs_gpu_call){21, 58, 100, 7}) == CS_OP_FOUND &&
+          cs_op_called(&(struct cs_gpu_call){11, 39, 100, 8}) == CS_OP_FOUND);
     CHECK(cs_op_of(7) == b && cs_op_of(8) == a);
     CHECK(cs_op_called(&(struct cs_gpu_call){41, 42, 100, 10}) == CS_OP_FOUND && cs_op_of(10) == b);
     struct cs_op *around = called(3, 100, 100, 190), *beside = called(4, 100, 150, 151);
-    CHECK(cs_op_called(&(struct cs_gpu_call){140, 180, 100, 11}) == CS_OP_FOUND && cs_op_of(11) == around && beside);
+    CHECK(cs_op_called(&(struct cs_gpu_call){140, 180, 100, 11}) == CS_OP_FOUND &&
+          cs_op_of(11) == around && beside);
 }
 
 /* Their times do not tell, or tell the wrong one: the work stands on the stream of one of them. */
@@ -188,7 +225,8 @@ TEST(work_of_threads_of_one_key_goes_by_its_stream)
     }
     called(1, 100, 60, 70), called(2, 100, 60, 70), called(2, 200, 10, 50);
     for (cs_u32 i = 0; i < 2; i++) {
-        struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .correlation = 30 + i, .stream = 8 - i, .context = 1};
+        struct cs_gpu_work work = {
+            .kind = CS_GPU_KERNEL, .correlation = 30 + i, .stream = 8 - i, .context = 1};
         CHECK(cs_op_called(&(struct cs_gpu_call){30, 31, 100, 30 + i}) == CS_OP_FOUND);
         CHECK(cs_op_of_work(&work) == ops[1 - i] && cs_op_of(30 + i) == ops[1 - i]);
         work.stream = 9; /* nobody's: as the times say */
@@ -196,7 +234,8 @@ TEST(work_of_threads_of_one_key_goes_by_its_stream)
         work.node = 1, work.stream = 7 + i; /* nodes run where the driver puts them */
         CHECK(cs_op_of_work(&work) == ops[1 - i]);
     }
-    CHECK(!cs_op_of_work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .correlation = 99, .stream = 7}));
+    CHECK(!cs_op_of_work(
+        &(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .correlation = 99, .stream = 7}));
 }
 
 /* What the other thread had called before, on that stream, has ended. */
@@ -206,7 +245,8 @@ TEST(work_of_threads_of_one_key_is_of_a_call_at_that_time)
     REQUIRE(begin());
     struct cs_match_lane *first = lane_of(&streams[0], 1), *second = lane_of(&streams[1], 2);
     first->gpu_id = 7, second->gpu_id = 8;
-    struct cs_op *old = called(2, 100, 10, 20), *op = called(1, 100, 30, 50), *other = called(2, 100, 50, 60), *later = called(2, 100, 61, 70);
+    struct cs_op *old = called(2, 100, 10, 20), *op = called(1, 100, 30, 50),
+                 *other = called(2, 100, 50, 60), *later = called(2, 100, 61, 70);
     enqueue(second, old), enqueue(first, op), enqueue(second, other), enqueue(second, later);
     struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .correlation = 5, .stream = 8, .context = 1};
     CHECK(told(100, 5, 31, 32) == CS_OP_FOUND && cs_op_of(5) == op);
@@ -225,7 +265,8 @@ TEST(a_capture_that_ended_unseen_covers_nothing_more)
     cs_match_capture_began(goes_on, 100);
     cs_store(&goes_on->capture_began, 100);
     struct cs_stream *joined = cs_pool_new(&cs_streams);
-    cs_match_capture_joined(joined, 150, (const cs_u64[]){120, (cs_u64)cs_load(&goes_on->object.ref) << 32});
+    cs_match_capture_joined(
+        joined, 150, (const cs_u64[]){120, (cs_u64)cs_load(&goes_on->object.ref) << 32});
     cs_match_captures_resume(200); /* nothing was recorded from then on, until now */
     CHECK(cs_captures(ended, 150) && !cs_captures(ended, 250) && cs_captures(goes_on, 250));
     CHECK_IS(cs_match.captures.open, 2);
@@ -244,7 +285,8 @@ TEST(a_capture_that_has_ended_covers_nothing_that_comes_later)
     cs_match_capture_began(stream, 100);
     CHECK(cs_captures(stream, 150) && !cs_captures(stream, 50));
     cs_match_capture_ended(stream, 100, 200);
-    CHECK(cs_captures(stream, 199) && !cs_captures(stream, 200)); /* a thread was in a call meanwhile */
+    CHECK(cs_captures(stream, 199) &&
+          !cs_captures(stream, 200)); /* a thread was in a call meanwhile */
 }
 
 /* The numbers count anew in each context. */
@@ -262,7 +304,8 @@ TEST(streams_of_one_number_in_several_contexts)
         work.context = i + 1;
         CHECK(cs_match_lane_of_work(&work, op) == lanes[i]);
     }
-    for (work.context = 1; work.context <= CONTEXTS; work.context++) CHECK(cs_match_lane_of_work(&work, NULL) == lanes[work.context - 1]);
+    for (work.context = 1; work.context <= CONTEXTS; work.context++)
+        CHECK(cs_match_lane_of_work(&work, NULL) == lanes[work.context - 1]);
     cs_match_lane_free(&streams[1]);
     for (work.context = 1; work.context <= CONTEXTS; work.context++)
         if (work.context != 2) CHECK(cs_match_lane_of_work(&work, NULL) == lanes[work.context - 1]);
@@ -270,18 +313,22 @@ TEST(streams_of_one_number_in_several_contexts)
 
 /* --- calls and threads --- */
 
-/* Each begins in the step of the counter in which the one before ended, and so does what the profiler saw of it. */
+/* Each begins in the step of the counter in which the one before ended, and so does what the
+ * profiler saw of it. */
 TEST(calls_that_share_a_step_of_the_counter)
 {
     REQUIRE(begin());
     struct cs_op *ops[10];
     for (cs_u32 i = 0; i < 9; i++) ops[i] = called(1, 100, 10 * i, 10 * i + 10);
-    for (cs_u32 i = 0; i < 9; i++) CHECK_IS(told(100, 1000 + i, 10 * i, 10 * i + 10 - i % 2), CS_OP_FOUND);
-    CHECK_IS(told(100, 1009, 90, 95), CS_OP_LATER); /* the profiler tells of it before its record is read */
+    for (cs_u32 i = 0; i < 9; i++)
+        CHECK_IS(told(100, 1000 + i, 10 * i, 10 * i + 10 - i % 2), CS_OP_FOUND);
+    CHECK_IS(told(100, 1009, 90, 95),
+        CS_OP_LATER); /* the profiler tells of it before its record is read */
     ops[9] = called(1, 100, 90, 100);
     CHECK_IS(told(100, 1009, 90, 95), CS_OP_FOUND);
     for (cs_u32 i = 10; i-- > 0;) CHECK(cs_op_of(1000 + i) == ops[i]);
-    for (cs_u32 i = 10; i-- > 0;) CHECK_IS(told(100, 2000 + i, 10 * i + i % 2, 10 * i + 10), CS_OP_FOUND);
+    for (cs_u32 i = 10; i-- > 0;)
+        CHECK_IS(told(100, 2000 + i, 10 * i + i % 2, 10 * i + 10), CS_OP_FOUND);
     for (cs_u32 i = 0; i < 10; i++) CHECK(cs_op_of(2000 + i) == ops[i]);
 }
 
@@ -294,8 +341,10 @@ TEST(a_call_that_has_one_step_in_common_with_ours_is_ours_if_one_is_within_the_o
     CHECK(told(100, 3, 40, 40) == CS_OP_FOUND && cs_op_of(3) == b);
     CHECK(told(100, 4, 19, 25) == CS_OP_FOUND && cs_op_of(4) == a);
     CHECK(told(100, 5, 25, 31) == CS_OP_FOUND && cs_op_of(5) == b);
-    CHECK(told(100, 6, 5, 10) == CS_OP_NONE && told(100, 7, 20, 25) == CS_OP_NONE && told(100, 8, 40, 45) == CS_OP_LATER);
-    CHECK(told(100, 9, 21, 29) == CS_OP_NONE && told(100, 10, 41, 45) == CS_OP_LATER && told(100, 11, 1, 9) == CS_OP_NONE);
+    CHECK(told(100, 6, 5, 10) == CS_OP_NONE && told(100, 7, 20, 25) == CS_OP_NONE &&
+          told(100, 8, 40, 45) == CS_OP_LATER);
+    CHECK(told(100, 9, 21, 29) == CS_OP_NONE && told(100, 10, 41, 45) == CS_OP_LATER &&
+          told(100, 11, 1, 9) == CS_OP_NONE);
     struct cs_op *moment = called(1, 100, 50, 50);
     CHECK(told(100, 12, 50, 55) == CS_OP_FOUND && cs_op_of(12) == moment);
     CHECK(told(100, 13, 45, 50) == CS_OP_FOUND && cs_op_of(13) == moment);
@@ -306,14 +355,16 @@ TEST(any_thread_is_found_by_the_kernels_number)
     REQUIRE(begin());
     struct cs_op *ops[3];
     for (cs_u32 i = 0; i < 3; i++) ops[i] = called(i + 1, 1000 * (i + 1), 10, 20);
-    for (cs_u32 i = 0; i < 3; i++) CHECK(told(i + 1, 7 + i, 12, 18) == CS_OP_FOUND && cs_op_of(7 + i) == ops[i]);
+    for (cs_u32 i = 0; i < 3; i++)
+        CHECK(told(i + 1, 7 + i, 12, 18) == CS_OP_FOUND && cs_op_of(7 + i) == ops[i]);
 }
 
 /* Only one of them was in the call all the time. */
 TEST(of_threads_of_one_key_the_one_that_was_in_the_call_throughout)
 {
     REQUIRE(begin());
-    struct cs_op *late = called(1, 100, 15, 25), *whole = called(2, 100, 1, 100), *early = called(3, 100, 5, 15);
+    struct cs_op *late = called(1, 100, 15, 25), *whole = called(2, 100, 1, 100),
+                 *early = called(3, 100, 5, 15);
     CHECK(told(100, 7, 10, 20) == CS_OP_FOUND && cs_op_of(7) == whole && late && early);
 }
 
@@ -344,45 +395,54 @@ TEST(a_call_before_a_moment_is_looked_for_among_32768)
     const struct cs_op *found = cs_op_before(lane->last, 100 * (last - BACK) + 1, &known);
     CHECK(found && known && found->begin == 100 * (last - BACK) + 1);
     CHECK(!cs_op_before(lane->last, 100 * (last - BACK), &known) && !known);
-    CHECK(!cs_op_before(0, UINT64_MAX, &known) && known && cs_op_before(lane->last, UINT64_MAX, &known)->id == lane->last);
+    CHECK(!cs_op_before(0, UINT64_MAX, &known) && known &&
+          cs_op_before(lane->last, UINT64_MAX, &known)->id == lane->last);
 }
 
-/* Numbers of events around the calls: a call that joins a range has no number of its own, and the first of the range knows the last. */
+/* Numbers of events around the calls: a call that joins a range has no number of its own, and the
+ * first of the range knows the last. */
 TEST(a_range_of_calls_has_the_number_of_its_first)
 {
     REQUIRE(begin());
-    struct cs_op *first = called(1, 1, 10, 11), *second = called(1, 1, 20, 21), *third = called(1, 1, 30, 31);
+    struct cs_op *first = called(1, 1, 10, 11), *second = called(1, 1, 20, 21),
+                 *third = called(1, 1, 30, 31);
     cs_op_marked(first, 5);
     cs_op_marked(third, 5 | CS_MARK_JOINS);
     cs_op_marked(second, 5 | CS_MARK_JOINS); /* read later */
     cs_op_marked(second, 6 | CS_MARK_JOINS); /* of a range that nobody knows */
-    CHECK(cs_op_of(5) == first && !cs_op_of(6) && first->joined == third->id && !second->joined && !third->joined);
+    CHECK(cs_op_of(5) == first && !cs_op_of(6) && first->joined == third->id && !second->joined &&
+          !third->joined);
     CHECK(!cs_op_is_outside(5));
     cs_op_outside(5);
-    CHECK(cs_op_is_outside(5) && !cs_op_of(5) && !cs_op_is_outside(5 + CS_CORRELATIONS_OF_OP * CS_OPS) && !cs_op_is_outside(0));
+    CHECK(cs_op_is_outside(5) && !cs_op_of(5) &&
+          !cs_op_is_outside(5 + CS_CORRELATIONS_OF_OP * CS_OPS) && !cs_op_is_outside(0));
     cs_op_outside(0);
     CHECK(!cs_op_is_outside(0));
 }
 
 /* --- captures --- */
 
-/* What had been read of each leaves with its end, and what is read later never comes to the lane. */
+/* What had been read of each leaves with its end, and what is read later never comes to the lane.
+ */
 TEST(a_lane_remembers_its_last_capture)
 {
     REQUIRE(begin());
     struct cs_stream *stream = cs_pool_new(&cs_streams);
     REQUIRE(stream);
     struct cs_match_lane *lane = cs_match_lane_of(stream);
-    struct cs_op *older = called(1, 1, 150, 151), *between = called(1, 1, 250, 251), *captured = called(1, 1, 350, 351);
+    struct cs_op *older = called(1, 1, 150, 151), *between = called(1, 1, 250, 251),
+                 *captured = called(1, 1, 350, 351);
     enqueue(lane, older), enqueue(lane, between), enqueue(lane, captured);
     cs_match_capture_ended(stream, 300, 400);
     CHECK(captured->left && !between->left && !older->left);
     CHECK_IS(lane->captured_until, 400);
-    cs_match_capture_ended(stream, 100, 200); /* its begin was not recorded, and another thread was in it */
+    cs_match_capture_ended(
+        stream, 100, 200); /* its begin was not recorded, and another thread was in it */
     CHECK(older->left && !between->left);
     CHECK(lane->first == between->id && lane->last == between->id);
     CHECK_IS(lane->captured_until, 400);
-    CHECK(cs_captures(stream, 350) && cs_captures(stream, 399) && !cs_captures(stream, 400) && !cs_captures(stream, 250) && cs_captures(stream, 150));
+    CHECK(cs_captures(stream, 350) && cs_captures(stream, 399) && !cs_captures(stream, 400) &&
+          !cs_captures(stream, 250) && cs_captures(stream, 150));
     CHECK_IS(cs_match.captures.open, 0);
 }
 
@@ -404,7 +464,8 @@ TEST(the_last_members_of_captures_are_known)
     cs_ref members[CS_MEMBERS];
     cs_u64 from[CS_MEMBERS];
     const cs_ref ref = cs_load(&stream->object.ref);
-    CHECK(cs_capture_members(ref, 1100, members, from) == 1 && members[0] == ref && from[0] == 1000);
+    CHECK(
+        cs_capture_members(ref, 1100, members, from) == 1 && members[0] == ref && from[0] == 1000);
     cs_match_capture_ended(stream, 5000000, 5000100);
     CHECK_IS(cs_capture_members(ref, 1100, members, from), 0);
 }
@@ -412,16 +473,19 @@ TEST(the_last_members_of_captures_are_known)
 TEST(streams_join_a_capture_by_events_and_leave_it_with_its_end)
 {
     REQUIRE(begin());
-    struct cs_stream *origin = cs_pool_new(&cs_streams), *joined = cs_pool_new(&cs_streams), *third = cs_pool_new(&cs_streams), *none = cs_pool_new(&cs_streams);
+    struct cs_stream *origin = cs_pool_new(&cs_streams), *joined = cs_pool_new(&cs_streams),
+                     *third = cs_pool_new(&cs_streams), *none = cs_pool_new(&cs_streams);
     const cs_ref on = cs_load(&origin->object.ref), second = cs_load(&joined->object.ref);
     cs_match_capture_began(origin, 100);
-    cs_match_capture_joined(none, 150, (const cs_u64[]){99, (cs_u64)on << 32}); /* recorded before it */
+    cs_match_capture_joined(
+        none, 150, (const cs_u64[]){99, (cs_u64)on << 32}); /* recorded before it */
     cs_match_capture_joined(none, 150, (const cs_u64[]){120, 0});
     cs_match_capture_joined(joined, 150, (const cs_u64[]){120, (cs_u64)on << 32});
     cs_match_capture_joined(joined, 160, (const cs_u64[]){120, (cs_u64)on << 32}); /* it has */
     cs_match_capture_joined(third, 180, (const cs_u64[]){170, (cs_u64)second << 32});
     CHECK_IS(cs_match.captures.open, 3);
-    CHECK(cs_captures(joined, 150) && !cs_captures(joined, 149) && cs_captures(third, 180) && !cs_captures(third, 179) && !cs_captures(none, 150));
+    CHECK(cs_captures(joined, 150) && !cs_captures(joined, 149) && cs_captures(third, 180) &&
+          !cs_captures(third, 179) && !cs_captures(none, 150));
     cs_ref members[CS_MEMBERS];
     cs_u64 from[CS_MEMBERS];
     CHECK_IS(cs_capture_members(on, 200, members, from), 0);
@@ -429,10 +493,12 @@ TEST(streams_join_a_capture_by_events_and_leave_it_with_its_end)
     cs_match_capture_ended(beside, 100, 200); /* another capture, of that very time */
     cs_match_capture_ended(origin, 100, 200);
     CHECK_IS(cs_capture_members(cs_load(&beside->object.ref), 200, members, from), 1);
-    CHECK_IS(cs_capture_members(on, 199, members, from) + cs_capture_members(on, 201, members, from), 0);
+    CHECK_IS(
+        cs_capture_members(on, 199, members, from) + cs_capture_members(on, 201, members, from), 0);
     CHECK_IS(cs_match.captures.open, 0);
     REQUIRE(cs_capture_members(on, 200, members, from) == 3);
-    CHECK(from[0] == 100 && from[1] == 150 && from[2] == 180 && members[0] == on && members[1] == second);
+    CHECK(from[0] == 100 && from[1] == 150 && from[2] == 180 && members[0] == on &&
+          members[1] == second);
     /* A thread was in its wait while another ended the capture. */
     cs_match_capture_joined(none, 190, (const cs_u64[]){185, (cs_u64)on << 32});
     CHECK_IS(cs_capture_members(on, 200, members, from), 4);
@@ -446,9 +512,11 @@ TEST(a_capture_whose_begin_has_not_been_read)
     struct cs_stream *origin = cs_pool_new(&cs_streams), *joined = cs_pool_new(&cs_streams);
     cs_store(&origin->capture_began, 100);
     CHECK(cs_captures(origin, 100) && !cs_captures(origin, 99));
-    cs_match_capture_joined(joined, 150, (const cs_u64[]){99, (cs_u64)cs_load(&origin->object.ref) << 32});
+    cs_match_capture_joined(
+        joined, 150, (const cs_u64[]){99, (cs_u64)cs_load(&origin->object.ref) << 32});
     CHECK(!cs_captures(joined, 150));
-    cs_match_capture_joined(joined, 150, (const cs_u64[]){100, (cs_u64)cs_load(&origin->object.ref) << 32});
+    cs_match_capture_joined(
+        joined, 150, (const cs_u64[]){100, (cs_u64)cs_load(&origin->object.ref) << 32});
     CHECK(cs_captures(joined, 150) && cs_match.captures.open == 1);
 }
 
@@ -462,7 +530,8 @@ TEST(a_streams_lane_is_found_by_its_place_and_has_its_priority)
     CHECK(!cs_match_lane_made(&stream));
     const struct cs_match_lane *lane = cs_match_lane_of(&stream);
     REQUIRE(lane);
-    CHECK(lane->device == 3 && lane->tid == 17 && lane->priority == -4 && lane->gpu_id == 9 && lane->stream == cs_load(&stream.object.ref));
+    CHECK(lane->device == 3 && lane->tid == 17 && lane->priority == -4 && lane->gpu_id == 9 &&
+          lane->stream == cs_load(&stream.object.ref));
     CHECK_IS(cs_match.table.lane_of_stream[77], lane->number);
     CHECK(cs_match_lane_of(&stream) == lane);
     cs_store(&stream.object.ref, 6u << CS_REF_INDEX_BITS | 77); /* the next stream in that place */
@@ -483,7 +552,8 @@ TEST(places_of_lanes_are_used_again_the_last_one_first)
     CHECK(cs_match_lanes_high() == 4 && !cs_match_lane_get(0) && !cs_match_lane_get(5));
 }
 
-/* The profiler's number of a stream leads to its lane until the stream is gone, wherever that stands among those with the same hash. */
+/* The profiler's number of a stream leads to its lane until the stream is gone, wherever that
+ * stands among those with the same hash. */
 TEST(numbers_that_meet_in_the_table_lead_each_to_its_lane)
 {
     enum { STREAMS = 4 };
@@ -499,10 +569,12 @@ TEST(numbers_that_meet_in_the_table_lead_each_to_its_lane)
         }
         cs_match_lane_free(&streams[gone]);
         for (cs_u32 i = 0; i < STREAMS; i++) {
-            const struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .stream = 9 + i * CS_LANE_BUCKETS, .context = 1};
+            const struct cs_gpu_work work = {
+                .kind = CS_GPU_KERNEL, .stream = 9 + i * CS_LANE_BUCKETS, .context = 1};
             if (i != gone) CHECK(cs_match_lane_of_work(&work, NULL) == lanes[i]);
         }
-        const struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .stream = 9 + gone * CS_LANE_BUCKETS, .context = 1};
+        const struct cs_gpu_work work = {
+            .kind = CS_GPU_KERNEL, .stream = 9 + gone * CS_LANE_BUCKETS, .context = 1};
         const struct cs_match_lane *own = cs_match_lane_of_work(&work, NULL);
         CHECK(own && !own->stream && own->gpu_id == work.stream);
     }
@@ -519,15 +591,19 @@ TEST(work_goes_to_the_lane_of_its_call_only_if_that_may_be)
     CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 5}, op) == lane);
     CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 6}, op) != lane);
     CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 4}, op) != lane);
-    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 5, .device = 1}, op) != lane);
+    CHECK(cs_match_lane_of_work(
+              &(struct cs_gpu_work){.stream = 7, .context = 5, .device = 1}, op) != lane);
     CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 8, .context = 5}, op) != lane);
     lane->gpu_id = 0;
     op->graph = true; /* a graph runs where the driver puts it */
     CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 20, .context = 5}, op) != lane);
     op->graph = false;
-    const struct cs_match_lane *known = cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 21, .context = 5}, NULL);
-    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 21, .context = 5}, op) == known && !lane->gpu_id);
-    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 22, .context = 5}, op) == lane && lane->gpu_id == 22);
+    const struct cs_match_lane *known =
+        cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 21, .context = 5}, NULL);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 21, .context = 5}, op) == known &&
+          !lane->gpu_id);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 22, .context = 5}, op) == lane &&
+          lane->gpu_id == 22);
 }
 
 TEST(work_that_names_our_stream_goes_there)
@@ -536,7 +612,10 @@ TEST(work_that_names_our_stream_goes_there)
     struct cs_stream *stream = cs_pool_new(&cs_streams);
     REQUIRE(stream);
     struct cs_op *op = called(1, 1, 10, 11);
-    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 5, .vstream = cs_load(&stream->object.ref)}, op) == cs_match_lane_of(stream));
+    CHECK(cs_match_lane_of_work(
+              &(struct cs_gpu_work){
+                  .stream = 7, .context = 5, .vstream = cs_load(&stream->object.ref)},
+              op) == cs_match_lane_of(stream));
 }
 
 TEST(a_row_has_32_levels)
@@ -552,5 +631,6 @@ TEST(a_row_has_32_levels)
     CHECK_IS(cs_row_level(&lane.work, 19), CS_LANE_LEVELS);
     CHECK_IS(cs_row_level(&lane.work, 20), 0);
     cs_u64 from = 20;
-    CHECK(cs_row_place(&lane.work, &from, 15) == 0 && from == 20 && lane.work.filled[0] == 20); /* never less */
+    CHECK(cs_row_place(&lane.work, &from, 15) == 0 && from == 20 &&
+          lane.work.filled[0] == 20); /* never less */
 }

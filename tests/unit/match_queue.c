@@ -1,4 +1,5 @@
-/* The calls on a stream whose work has not come (match/queue.c): what the depth counts and when, and launches whose kernels are missing. */
+/* The calls on a stream whose work has not come (match/queue.c): what the depth counts and when,
+ * and launches whose kernels are missing. */
 #include "tests/unit/match.h"
 
 static cs_u64 told_ns[64];
@@ -20,8 +21,11 @@ static struct cs_match_lane lane;
 static void begin(void)
 {
     missed_by = without_times = 0;
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed_told, .without_times = without_times_told, .came_after_all = came_told,
-                                              .depth = depth_told};
+    static const struct cs_match_sink sink = {.outside = inside,
+        .missed = missed_told,
+        .without_times = without_times_told,
+        .came_after_all = came_told,
+        .depth = depth_told};
     REQUIRE(begin_told(&sink));
     cs_match_part(1);
     lane = (struct cs_match_lane){.used = true, .number = 1};
@@ -136,7 +140,8 @@ TEST(what_comes_late_is_told_of_in_its_own_part)
 TEST(at_the_end_each_launch_has_a_kernel_or_is_counted)
 {
     begin();
-    struct cs_op *beside = call(5, 30), *missed = call(10, 11), *work = call(20, 21), *untimed = call(30, 31), *copy = call(40, 41), *last = call(50, 51);
+    struct cs_op *beside = call(5, 30), *missed = call(10, 11), *work = call(20, 21),
+                 *untimed = call(30, 31), *copy = call(40, 41), *last = call(50, 51);
     copy->call = CS_CALL_cuMemcpyHtoDAsync_v2; /* it may have copied nothing */
     come(work, 25);
     cs_queue_came(untimed); /* the profiler has told of it, without times */
@@ -194,7 +199,8 @@ TEST(what_may_have_been_captured_is_not_counted)
 TEST(captured_calls_leave_the_depth)
 {
     begin();
-    struct cs_op *a = call(10, 11), *b = call(20, 21), *c = call(30, 31), *d = call(40, 41), *e = call(50, 51);
+    struct cs_op *a = call(10, 11), *b = call(20, 21), *c = call(30, 31), *d = call(40, 41),
+                 *e = call(50, 51);
     come(e, 60); /* all were counted, and the launches before are missed */
     CHECK_IS(missed_by, 4);
     told_count = 0;
@@ -222,7 +228,8 @@ TEST(nothing_is_added_twice_or_lost_where_calls_begin_together)
 {
     begin();
     struct cs_op *a = call(10, 11), *b = call(10, 12), *c = call(10, 13);
-    CHECK(lane.first == a->id && lane.last == c->id && a->after == b->id && b->after == c->id && c->before == b->id && b->before == a->id && !a->before && !c->after);
+    CHECK(lane.first == a->id && lane.last == c->id && a->after == b->id && b->after == c->id &&
+          c->before == b->id && b->before == a->id && !a->before && !c->after);
 }
 
 /* --- calls so long ago that they are forgotten --- */
@@ -232,14 +239,17 @@ TEST(the_last_calls_are_kept_and_no_others)
     begin();
     CHECK(!cs_op_get(0) && !cs_op_get(CS_OP_BEFORE_FIRST) && !cs_op_get(CS_OP_BEFORE_FIRST + 1));
     struct cs_op *first = called(1, 100, 1, 2);
-    CHECK(first->id == CS_OP_BEFORE_FIRST + 1 && cs_op_get(first->id) == first && cs_match_op(first->id) == first && !cs_op_get(first->id + 1));
+    CHECK(first->id == CS_OP_BEFORE_FIRST + 1 && cs_op_get(first->id) == first &&
+          cs_match_op(first->id) == first && !cs_op_get(first->id + 1));
     for (cs_u32 i = 1; i < CS_OPS; i++) called(1, 100, 10 * i, 10 * i + 1);
     CHECK(cs_op_get(CS_OP_BEFORE_FIRST + 1) == first && first->begin == 1);
     called(1, 100, 10 * CS_OPS, 10 * CS_OPS + 1);
-    CHECK(!cs_op_get(CS_OP_BEFORE_FIRST + 1) && cs_op_get(CS_OP_BEFORE_FIRST + 2) && cs_op_get(cs_match.ops.newest) == first);
+    CHECK(!cs_op_get(CS_OP_BEFORE_FIRST + 1) && cs_op_get(CS_OP_BEFORE_FIRST + 2) &&
+          cs_op_get(cs_match.ops.newest) == first);
 }
 
-/* Its work may come: the table grows before it would be forgotten, and knows no older one than it did. */
+/* Its work may come: the table grows before it would be forgotten, and knows no older one than it
+ * did. */
 TEST(a_call_that_is_awaited_is_kept_while_the_table_can_grow)
 {
     enum { BEFORE = 10, NUMBER = 2 * CS_CORRELATIONS_OF_OP * CS_OPS };
@@ -257,12 +267,14 @@ TEST(a_call_that_is_awaited_is_kept_while_the_table_can_grow)
     op = cs_op_get(id);
     REQUIRE(op && op->id == id && op->begin == 10 && op == cs_op_of(NUMBER) && lane.first == id);
     for (int i = 1; i <= BEFORE; i++) CHECK(!cs_op_get(id - (cs_u64)i));
-    for (cs_u64 other = id + 1; other <= cs_match.ops.newest; other++) CHECK_IS(cs_op_get(other)->id, other);
+    for (cs_u64 other = id + 1; other <= cs_match.ops.newest; other++)
+        CHECK_IS(cs_op_get(other)->id, other);
     called(1, 100, 20 + others, 20 + others);
     CHECK(!cs_op_get(id) && cs_op_get(id + 1) && cs_match.ops.size == CS_OPS_MOST);
 }
 
-/* It has its first size again when nothing has been awaited for a second, and knows the last calls. */
+/* It has its first size again when nothing has been awaited for a second, and knows the last calls.
+ */
 TEST(a_table_that_has_grown_is_given_back)
 {
     enum { NUMBER = 100 };
@@ -273,8 +285,10 @@ TEST(a_table_that_has_grown_is_given_back)
     op->lane = lane.number;
     for (cs_u64 other = 0; other < CS_OPS; other++) called(1, 100, 20 + other, 20 + other);
     CHECK_IS(cs_match.ops.size, 2 * CS_OPS);
-    for (cs_u32 i = 0; i < CS_OPS; i++) *cs_correlated(NUMBER + i) = (struct cs_correlated){NUMBER + i, (cs_u32)(id + 1 + i)};
-    *cs_correlated(NUMBER + 2 * CS_OPS) = (struct cs_correlated){NUMBER + 2 * CS_OPS, (cs_u32)(id + 1)};
+    for (cs_u32 i = 0; i < CS_OPS; i++)
+        *cs_correlated(NUMBER + i) = (struct cs_correlated){NUMBER + i, (cs_u32)(id + 1 + i)};
+    *cs_correlated(NUMBER + 2 * CS_OPS) =
+        (struct cs_correlated){NUMBER + 2 * CS_OPS, (cs_u32)(id + 1)};
     cs_ops_rest(false, now);
     cs_ops_rest(true, now + 2 * second);
     cs_ops_rest(false, now + 3 * second);
@@ -282,7 +296,8 @@ TEST(a_table_that_has_grown_is_given_back)
     CHECK(cs_match.ops.size == 2 * CS_OPS && cs_op_get(id));
     cs_ops_rest(false, now + 4 * second + 1);
     CHECK(cs_match.ops.size == CS_OPS && !cs_op_get(id));
-    for (cs_u64 other = id + 1; other <= cs_match.ops.newest; other++) CHECK_IS(cs_op_get(other)->id, other);
+    for (cs_u64 other = id + 1; other <= cs_match.ops.newest; other++)
+        CHECK_IS(cs_op_get(other)->id, other);
     for (cs_u32 i = 1; i < CS_OPS; i++) CHECK_IS(cs_op_of(NUMBER + i)->id, id + 1 + i);
     CHECK(cs_op_of(NUMBER + 2 * CS_OPS)->id == id + 1);
     called(1, 100, 30 + CS_OPS, 30 + CS_OPS);
@@ -309,7 +324,8 @@ TEST(a_depth_forgets_calls_with_the_ring)
 TEST(calls_behind_forgotten_ones_stay_counted)
 {
     begin();
-    struct cs_op *first = call(10, 11), *second = call(20, 21), *third = call(30, 31), *fourth = call(40, 41);
+    struct cs_op *first = call(10, 11), *second = call(20, 21), *third = call(30, 31),
+                 *fourth = call(40, 41);
     come(first, 50);
     CHECK_IS(lane.depth, 3);
     second->id = 0;

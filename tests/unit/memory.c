@@ -1,4 +1,5 @@
-/* Memory of the shim's own (base/memory.h) where the program has locked it: the system takes no page of that back unless it is unlocked. */
+/* Memory of the shim's own (base/memory.h) where the program has locked it: the system takes no
+ * page of that back unless it is unlocked. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>

@@ -13,7 +13,11 @@ static cs_u64 base, taken[THREADS * SLOTS];
 static size_t taken_count;
 static int were_read[THREADS], were_over[THREADS];
 
-static void take(struct cs_thread *thread, cs_u64 place) { taken[taken_count++] = ((const struct cs_record *)thread->ring.slots[place & thread->ring.mask])->end; }
+static void take(struct cs_thread *thread, cs_u64 place)
+{
+    taken[taken_count++] =
+        ((const struct cs_record *)thread->ring.slots[place & thread->ring.mask])->end;
+}
 static void read_one(struct cs_thread *thread, bool over)
 {
     were_read[thread - threads]++;
@@ -50,11 +54,15 @@ TEST(records_come_in_the_order_in_which_calls_ended)
     CHECK_IS(cs_merge_pass(take, read_one), 2000);
     CHECK_IS(taken_count, 2000);
     for (cs_u64 i = 0; i < 2000; i++) CHECK_IS(taken[i], i + 1);
-    for (int i = 0; i < THREADS; i++) CHECK(!cs_load(&threads[i].ring.head) || (were_read[i] == 1 && cs_load(&threads[i].ring.tail) == cs_load(&threads[i].ring.head)));
+    for (int i = 0; i < THREADS; i++)
+        CHECK(!cs_load(&threads[i].ring.head) ||
+              (were_read[i] == 1 &&
+                  cs_load(&threads[i].ring.tail) == cs_load(&threads[i].ring.head)));
     CHECK_IS(cs_merge_pass(take, read_one), 0);
 }
 
-/* A thread that has published a call since, or writes with a clock that is ahead, waits for the next pass: what others did before must come first. */
+/* A thread that has published a call since, or writes with a clock that is ahead, waits for the
+ * next pass: what others did before must come first. */
 TEST(what_ends_after_the_pass_began_is_for_the_next)
 {
     const cs_u64 later = 100000000;

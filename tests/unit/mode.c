@@ -25,8 +25,10 @@ TEST(the_last_hook_that_goes_gives_calls_their_short_way_back)
 {
     cs_store(&cs_mode, CS_MODE_RECORDING);
     for (int round = 0; round < 3; round++) {
-        const cs_u32 destroy = add(CUSTREAM_HOOK_DESTROY), enqueue = add(CUSTREAM_HOOK_ENQUEUE), other = add(CUSTREAM_HOOK_ENQUEUE);
-        CHECK(cs_hooks_listen(CUSTREAM_HOOK_DESTROY) && cs_hooks_listen(CUSTREAM_HOOK_ENQUEUE) && !cs_hooks_listen(CUSTREAM_HOOK_CREATE));
+        const cs_u32 destroy = add(CUSTREAM_HOOK_DESTROY), enqueue = add(CUSTREAM_HOOK_ENQUEUE),
+                     other = add(CUSTREAM_HOOK_ENQUEUE);
+        CHECK(cs_hooks_listen(CUSTREAM_HOOK_DESTROY) && cs_hooks_listen(CUSTREAM_HOOK_ENQUEUE) &&
+              !cs_hooks_listen(CUSTREAM_HOOK_CREATE));
         take(enqueue);
         CHECK(cs_hooks_listen(CUSTREAM_HOOK_ENQUEUE));
         take(other);

@@ -1,4 +1,5 @@
-/* Which module holds an address (base/module.h), by glibc 2.35's function and by what there is for 2.34, against what the loader says. */
+/* Which module holds an address (base/module.h), by glibc 2.35's function and by what there is
+ * for 2.34, against what the loader says. */
 #include "shim/base/module.c"
 
 #include <dlfcn.h>
@@ -10,7 +11,8 @@ static int sample;
 
 static void as_the_loader_says(void)
 {
-    void *const places[] = {(void *)&printf, (void *)&dladdr, &sample, (void *)&as_the_loader_says, (void *)&cs_module_of, stdout, dlopen("libm.so.6", RTLD_NOW)};
+    void *const places[] = {(void *)&printf, (void *)&dladdr, &sample, (void *)&as_the_loader_says,
+        (void *)&cs_module_of, stdout, dlopen("libm.so.6", RTLD_NOW)};
     for (size_t i = 0; i < CS_COUNT(places); i++) {
         Dl_info info;
         struct link_map *map = NULL;
@@ -22,7 +24,8 @@ static void as_the_loader_says(void)
         CHECK_TEXT(module.name, map->l_name);
         CHECK_TEXT(cs_module_path(&module), info.dli_fname);
     }
-    CHECK(cs_module_is_same(&sample, (void *)&as_the_loader_says) && !cs_module_is_same(&sample, (void *)&printf));
+    CHECK(cs_module_is_same(&sample, (void *)&as_the_loader_says) &&
+          !cs_module_is_same(&sample, (void *)&printf));
 }
 
 TEST(with_a_function_that_takes_no_lock)
@@ -30,7 +33,8 @@ TEST(with_a_function_that_takes_no_lock)
     look();
     CHECK(cs_load(&find_object));
     as_the_loader_says();
-    CHECK(cs_module_number(&sample) && cs_module_number(&sample) != cs_module_number((void *)&printf));
+    CHECK(cs_module_number(&sample) &&
+          cs_module_number(&sample) != cs_module_number((void *)&printf));
 }
 
 TEST(the_first_question_has_it_already)
@@ -59,7 +63,8 @@ static int tells(void *address, struct found_object *found)
     return 0;
 }
 
-/* A module that comes to the place of another differs from it in one of these, if in nothing else. */
+/* A module that comes to the place of another differs from it in one of these, if in nothing else.
+ */
 TEST(each_thing_that_is_known_of_a_module_makes_its_number)
 {
     enum { VALUES = 4, MODULES = VALUES * VALUES * VALUES * VALUES };

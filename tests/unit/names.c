@@ -87,5 +87,6 @@ TEST(locks_are_free_after_a_fork)
     CHECK_TEXT(cs_name_text(cs_name_add("before")), "before");
     const char *after = cs_name_text(cs_name_add("after"));
     CHECK_TEXT(after, "after");
-    CHECK(after < before || after >= before + 4096); /* not where the parent may have been writing */
+    CHECK(
+        after < before || after >= before + 4096); /* not where the parent may have been writing */
 }

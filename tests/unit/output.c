@@ -104,7 +104,10 @@ TEST(a_packed_part_has_room_for_eight_times_as_much)
     CHECK(!cs_output_part_due(8 * left + 7) && cs_output_part_due(8 * left + 8));
 }
 
-static int packs_nothing(z_stream *unused, int flush) { return (void)unused, (void)flush, Z_BUF_ERROR; }
+static int packs_nothing(z_stream *unused, int flush)
+{
+    return (void)unused, (void)flush, Z_BUF_ERROR;
+}
 
 /* Events that are not in the file are none that were written, and the file stays as it was. */
 TEST(zlib_packs_nothing_any_more)
@@ -124,12 +127,15 @@ TEST(zlib_packs_nothing_any_more)
     captured_begin();
     cs_output_flush();
     const char *said = captured_end();
-    CHECK(strstr(said, "cannot write on to the trace") && strstr(said, "zlib refused to pack it; it ends here\n"));
+    CHECK(strstr(said, "cannot write on to the trace") &&
+          strstr(said, "zlib refused to pack it; it ends here\n"));
     CHECK(cs_output_full());
-    CHECK(!stat("t.json.gz", &after) && after.st_size == before.st_size); /* events and their trailer */
+    CHECK(!stat("t.json.gz", &after) &&
+          after.st_size == before.st_size); /* events and their trailer */
 }
 
-/* A part with many streams begins with all of them: it ends when it is twice as long, and not at once. */
+/* A part with many streams begins with all of them: it ends when it is twice as long, and not at
+ * once. */
 TEST(a_head_that_fills_its_part_leaves_as_much_room_again)
 {
     begin_parts("1M,rotate:3");
@@ -212,14 +218,16 @@ TEST(a_file_that_stayed_empty_goes_away)
     REQUIRE(cs_output_open(&cs_totals_teller) && !access("t.json", F_OK));
     cs_output_close();
     CHECK(access("t.json", F_OK));
-    REQUIRE(cs_output_open(&cs_totals_teller) && !unlink("t.json") && !close(open("t.json", O_RDWR | O_CREAT, 0600)));
+    REQUIRE(cs_output_open(&cs_totals_teller) && !unlink("t.json") &&
+            !close(open("t.json", O_RDWR | O_CREAT, 0600)));
     cs_output_close(); /* another's file by now */
     CHECK(!access("t.json", F_OK));
 }
 
 /* --- a forked child --- */
 
-/* The trailer of its parent's file is none of its own: where not even the head can be written, nothing is. */
+/* The trailer of its parent's file is none of its own: where not even the head can be written,
+ * nothing is. */
 TEST(a_forked_childs_file_without_a_head_stays_empty)
 {
     begin_parts("1M");
@@ -249,8 +257,10 @@ TEST(a_trace_whose_next_part_cannot_be_begun_says_all_that_it_has)
     CHECK_IS(lines_in(captured_end()), 1);
     CHECK(cs_output_full() && cs_output_part() == 1);
     const char *text = trace_file_text();
-    CHECK(strstr(text, "\"recorded\":7,\"calls\":7,") && strstr(text, "\"complete\":false,\"ended\":\"") && strstr(text, "\"continues\":false,"));
-    CHECK(strstr(text, "\"recorded_in_all_parts\":7,\"calls_in_all_parts\":7,") && access("t.1.json", F_OK));
+    CHECK(strstr(text, "\"recorded\":7,\"calls\":7,") &&
+          strstr(text, "\"complete\":false,\"ended\":\"") && strstr(text, "\"continues\":false,"));
+    CHECK(strstr(text, "\"recorded_in_all_parts\":7,\"calls_in_all_parts\":7,") &&
+          access("t.1.json", F_OK));
     CHECK_IS(cs_totals_told().recorded, 7);
 }
 

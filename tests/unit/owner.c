@@ -1,4 +1,5 @@
-/* Whose a user id is, in user namespaces (base/owner.h). Needs the right to make user namespaces. */
+/* Whose a user id is, in user namespaces (base/owner.h). Needs the right to make user namespaces.
+ */
 #define _GNU_SOURCE
 #include "shim/base/owner.h"
 
@@ -13,7 +14,8 @@
 
 enum { OVERFLOWS = 65534 };
 
-/* Without what the leak checker does at an ordinary end: it may not look into a process that has changed its user. */
+/* Without what the leak checker does at an ordinary end: it may not look into a process that has
+ * changed its user. */
 static void end(void) { _exit(check_failures ? 1 : 0); }
 
 static void write_text(const char *path, const char *text)
@@ -30,7 +32,8 @@ TEST(where_everybody_is_mapped)
     if (geteuid()) return;
     CHECK(cs_owner_serves_us(1234) && !cs_owner_is_us(1234));
     REQUIRE(seteuid(OVERFLOWS) == 0); /* "nobody" is a user like others here */
-    CHECK(cs_owner_is_us(OVERFLOWS) && cs_owner_serves_us(OVERFLOWS) && !cs_owner_serves_us(1234) && !cs_owner_is_us(1234));
+    CHECK(cs_owner_is_us(OVERFLOWS) && cs_owner_serves_us(OVERFLOWS) && !cs_owner_serves_us(1234) &&
+          !cs_owner_is_us(1234));
     end();
 }
 
@@ -38,12 +41,14 @@ TEST(where_nobody_is_mapped)
 {
     REQUIRE(unshare(CLONE_NEWUSER) == 0);
     REQUIRE(geteuid() == OVERFLOWS);
-    CHECK(!cs_owner_is_us(OVERFLOWS) && !cs_owner_is_us_or_root(OVERFLOWS) && !cs_owner_serves_us(OVERFLOWS) && !cs_owner_is_one(OVERFLOWS));
+    CHECK(!cs_owner_is_us(OVERFLOWS) && !cs_owner_is_us_or_root(OVERFLOWS) &&
+          !cs_owner_serves_us(OVERFLOWS) && !cs_owner_is_one(OVERFLOWS));
     CHECK(cs_owner_is_one(1000) && !cs_owner_is_us(1000));
     end();
 }
 
-/* Enters a namespace of that map, as `uid`. A process that stays behind writes the map, since more than one line needs rights there. */
+/* Enters a namespace of that map, as `uid`. A process that stays behind writes the map, since more
+ * than one line needs rights there. */
 static void enter(const char *map, uid_t uid)
 {
     char path[64];
@@ -56,7 +61,8 @@ static void enter(const char *map, uid_t uid)
         write_text(path, map);
         _exit(0);
     }
-    REQUIRE(unshare(CLONE_NEWUSER) == 0 && write(gate[1], "", 1) == 1 && waitpid(stays, NULL, 0) == stays);
+    REQUIRE(unshare(CLONE_NEWUSER) == 0 && write(gate[1], "", 1) == 1 &&
+            waitpid(stays, NULL, 0) == stays);
     REQUIRE(setresuid(uid, uid, uid) == 0 && geteuid() == uid);
 }
 
@@ -75,7 +81,8 @@ static bool name_is_ours(const char *name)
     return cs_name_is_ours(AT_FDCWD, name, &file);
 }
 
-/* A container of 65536 users, and the last but one of them: its number is that of all who are not there. */
+/* A container of 65536 users, and the last but one of them: its number is that of all who are not
+ * there. */
 TEST(where_the_number_of_the_unmapped_is_mapped)
 {
     if (geteuid()) return;
@@ -85,11 +92,13 @@ TEST(where_the_number_of_the_unmapped_is_mapped)
     enter("0 100000 65536\n", OVERFLOWS);
     CHECK(!cs_owner_is_machines_root(0));
     errno = EBADF;
-    CHECK(cs_file_is_ours(own, OVERFLOWS) && cs_file_serves_us(own, OVERFLOWS) && !cs_file_is_ours(others, OVERFLOWS) && !cs_file_serves_us(others, OVERFLOWS));
+    CHECK(cs_file_is_ours(own, OVERFLOWS) && cs_file_serves_us(own, OVERFLOWS) &&
+          !cs_file_is_ours(others, OVERFLOWS) && !cs_file_serves_us(others, OVERFLOWS));
     CHECK(name_is_ours("own") && !name_is_ours("others") && name_is_ours("folder"));
     CHECK(!(fcntl(own, F_GETFL) & O_NOATIME));
     CHECK_IS(errno, EBADF);
-    CHECK(!cs_owner_is_us(OVERFLOWS) && !cs_owner_is_one(OVERFLOWS)); /* the number alone says nothing */
+    CHECK(!cs_owner_is_us(OVERFLOWS) &&
+          !cs_owner_is_one(OVERFLOWS)); /* the number alone says nothing */
     end();
 }
 
@@ -97,8 +106,10 @@ TEST(a_file_where_nobody_is_mapped)
 {
     if (geteuid()) return;
     const int own = file_of("mine", 1234), others = file_of("another", 4711);
-    REQUIRE(setresuid(1234, 1234, 1234) == 0 && unshare(CLONE_NEWUSER) == 0 && geteuid() == OVERFLOWS);
-    CHECK(cs_file_is_ours(own, OVERFLOWS) && !cs_file_is_ours(others, OVERFLOWS) && name_is_ours("mine") && !name_is_ours("another"));
+    REQUIRE(
+        setresuid(1234, 1234, 1234) == 0 && unshare(CLONE_NEWUSER) == 0 && geteuid() == OVERFLOWS);
+    CHECK(cs_file_is_ours(own, OVERFLOWS) && !cs_file_is_ours(others, OVERFLOWS) &&
+          name_is_ours("mine") && !name_is_ours("another"));
     end();
 }
 
@@ -110,14 +121,17 @@ TEST(where_one_is_mapped)
     write_text("/proc/self/setgroups", "deny");
     write_text("/proc/self/uid_map", map);
     REQUIRE(geteuid() == 1000);
-    CHECK(cs_owner_is_us(1000) && cs_owner_serves_us(1000) && !cs_owner_is_us(OVERFLOWS) && !cs_owner_is_one(OVERFLOWS));
+    CHECK(cs_owner_is_us(1000) && cs_owner_serves_us(1000) && !cs_owner_is_us(OVERFLOWS) &&
+          !cs_owner_is_one(OVERFLOWS));
     end();
 }
 
 static int socket_at(const char *name, struct sockaddr_un *address, socklen_t *size)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    *size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)snprintf(address->sun_path + 1, 100, "custream-unit-%s-%d", name, (int)getpid()));
+    *size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                        (size_t)snprintf(address->sun_path + 1, 100, "custream-unit-%s-%d", name,
+                            (int)getpid()));
     return socket(AF_UNIX, SOCK_SEQPACKET, 0);
 }
 
@@ -126,14 +140,16 @@ TEST(a_peer_in_another_namespace_is_not_us)
     struct sockaddr_un address;
     socklen_t size;
     const int listener = socket_at("peer", &address, &size);
-    REQUIRE(listener >= 0 && bind(listener, (struct sockaddr *)&address, size) == 0 && listen(listener, 4) == 0);
+    REQUIRE(listener >= 0 && bind(listener, (struct sockaddr *)&address, size) == 0 &&
+            listen(listener, 4) == 0);
     const pid_t child = fork();
     if (!child) {
         /* Its own user namespace: all others have the number that it has itself. */
         int pair[2];
         const int outside = socket(AF_UNIX, SOCK_SEQPACKET, 0);
         REQUIRE(unshare(CLONE_NEWUSER) == 0 && geteuid() == OVERFLOWS);
-        REQUIRE(connect(outside, (struct sockaddr *)&address, size) == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
+        REQUIRE(connect(outside, (struct sockaddr *)&address, size) == 0 &&
+                socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
         CHECK(!cs_peer_is_us_or_root(outside, NULL) && !cs_peer_serves_us(outside, NULL));
         pid_t pid = 0;
         CHECK(cs_peer_is_us_or_root(pair[0], &pid) && cs_peer_serves_us(pair[0], NULL));

@@ -1,4 +1,5 @@
-/* The next part of a trace (out/part.h) where the file system can do less: no files without a name, no exchange of two names, no move to a free one. */
+/* The next part of a trace (out/part.h) where the file system can do less: no files without a name,
+ * no exchange of two names, no move to a free one. */
 #define _GNU_SOURCE
 #include "shim/out/part.h"
 
@@ -77,9 +78,13 @@ static void swap(void)
 TEST(with_all_of_that) { swap(); }
 TEST(without_unnamed_files) { no_unnamed = true, swap(); }
 TEST(without_an_exchange) { no_renames = RENAME_EXCHANGE, swap(); }
-TEST(without_any_of_that) { no_unnamed = true, no_renames = RENAME_EXCHANGE | RENAME_NOREPLACE, swap(); }
+TEST(without_any_of_that)
+{
+    no_unnamed = true, no_renames = RENAME_EXCHANGE | RENAME_NOREPLACE, swap();
+}
 
-/* Of a process that had our pid and was killed, or of somebody who knows: they are not ours to delete. */
+/* Of a process that had our pid and was killed, or of somebody who knows: they are not ours to
+ * delete. */
 TEST(names_that_others_have_for_all_next_parts)
 {
     char name[64];
@@ -103,7 +108,8 @@ TEST(a_folder_so_deep_that_the_file_in_it_has_no_path)
     memset(file, 'f', sizeof file - 1);
     folder[200] = file[200] = 0;
     int depth = 0;
-    for (char here[PATH_MAX]; getcwd(here, sizeof here) && strlen(here) < PATH_MAX - 202; depth++) REQUIRE(!mkdir(folder, 0700) && !chdir(folder));
+    for (char here[PATH_MAX]; getcwd(here, sizeof here) && strlen(here) < PATH_MAX - 202; depth++)
+        REQUIRE(!mkdir(folder, 0700) && !chdir(folder));
     CHECK(!cs_parts_begin(file));
     CHECK(strlen(cs_parts_path()) < PATH_MAX);
     while (depth--) REQUIRE(!chdir("..") && !rmdir(folder));
@@ -123,8 +129,13 @@ TEST(a_part_at_descriptor_0_is_dropped_too)
 static bool is_removed(const char *name, int part)
 {
     FILE *file = fopen(name, "w");
-    REQUIRE(file && fprintf(file, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":1,\"part\":%d,\n\"distributedInfo\": {\"rank\": 0, "
-                                  "\"world_size\": 1},\n\"metadata\":{\"tool\":\"custream 0\"}}\n", part) > 0 && !fclose(file));
+    REQUIRE(file &&
+            fprintf(file,
+                "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":1,"
+                "\"part\":%d,\n\"distributedInfo\": {\"rank\": 0, "
+                "\"world_size\": 1},\n\"metadata\":{\"tool\":\"custream 0\"}}\n",
+                part) > 0 &&
+            !fclose(file));
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     REQUIRE(!utimensat(AT_FDCWD, name, old, 0));
     REQUIRE(cs_parts_begin("t.json"));
@@ -135,9 +146,12 @@ static bool is_removed(const char *name, int part)
 
 TEST(parts_that_an_earlier_run_has_left_are_removed)
 {
-    CHECK(is_removed("t.1.json", 1) && is_removed("t.9.json", 9) && is_removed("t.12.json", 12) && is_removed("t.4294967295.json", -1) == false);
-    CHECK(!is_removed("t.1.json", 2) && !is_removed("t.0.json", 0) && !is_removed("t.x.json", 1) && !is_removed("t1.json", 1) && !is_removed("u.1.json", 1));
-    CHECK(!is_removed("t.1.json.gz", 1) && !is_removed("t.1.jso", 1) && !is_removed("t.1x.json", 1) && !is_removed("t.:.json", 1) && !is_removed("t..json", 1));
+    CHECK(is_removed("t.1.json", 1) && is_removed("t.9.json", 9) && is_removed("t.12.json", 12) &&
+          is_removed("t.4294967295.json", -1) == false);
+    CHECK(!is_removed("t.1.json", 2) && !is_removed("t.0.json", 0) && !is_removed("t.x.json", 1) &&
+          !is_removed("t1.json", 1) && !is_removed("u.1.json", 1));
+    CHECK(!is_removed("t.1.json.gz", 1) && !is_removed("t.1.jso", 1) &&
+          !is_removed("t.1x.json", 1) && !is_removed("t.:.json", 1) && !is_removed("t..json", 1));
     CHECK(!is_removed("t.4294967297.json", 1)); /* the number is cut nowhere */
 }
 
@@ -148,14 +162,17 @@ TEST(the_oldest_parts_are_deleted)
     REQUIRE(fd >= 0 && cs_file_id_of(fd, &id) && cs_parts_begin("t.json"));
     for (cs_u32 number = 1; number <= 3; number++) {
         const int next = cs_part_create();
-        REQUIRE(next >= 0 && cs_part_swap(next, id, number, 10 * number) && cs_file_id_of(next, &id));
+        REQUIRE(
+            next >= 0 && cs_part_swap(next, id, number, 10 * number) && cs_file_id_of(next, &id));
     }
     cs_parts_trim(4, deleted_part);
     CHECK_IS(deleted, 0);
     cs_parts_trim(3, deleted_part);
     CHECK_IS(deleted, 10);
-    CHECK(access("t.1.json", F_OK) && !access("t.2.json", F_OK) && !access("t.3.json", F_OK) && !access("t.json", F_OK));
-    REQUIRE(!unlink("t.2.json") && !close(open("t.2.json", O_RDWR | O_CREAT, 0600))); /* somebody else's now */
+    CHECK(access("t.1.json", F_OK) && !access("t.2.json", F_OK) && !access("t.3.json", F_OK) &&
+          !access("t.json", F_OK));
+    REQUIRE(!unlink("t.2.json") &&
+            !close(open("t.2.json", O_RDWR | O_CREAT, 0600))); /* somebody else's now */
     cs_parts_trim(1, deleted_part);
     CHECK_IS(deleted, 10 + 30);
     CHECK(!access("t.2.json", F_OK) && access("t.3.json", F_OK));
@@ -175,7 +192,8 @@ TEST(a_file_of_somebody_else_at_the_path_is_left_alone)
     CHECK(cs_part_swap(next, old, 1, 5));
     snprintf(beside, sizeof beside, "t-%d.json", (int)getpid());
     const char *said = captured_end();
-    CHECK(strstr(said, "t.json is another file now; the trace goes on in ") && strstr(said, beside));
+    CHECK(
+        strstr(said, "t.json is another file now; the trace goes on in ") && strstr(said, beside));
     CHECK(!access(beside, F_OK) && access("t.1.json", F_OK) && strstr(cs_parts_path(), beside));
     REQUIRE(!unlink(beside));
     next = cs_part_create();

@@ -1,4 +1,5 @@
-/* Which file a trace takes (out/path.h), where the system refuses. What names are taken: tests/cases/test_unit.py. */
+/* Which file a trace takes (out/path.h), where the system refuses. What names are taken:
+ * tests/cases/test_unit.py. */
 #include "shim/base/environment.h"
 #include "shim/out/path.h"
 
@@ -50,7 +51,8 @@ int open(const char *path, int flags, ...)
     va_start(more, flags);
     const unsigned mode = va_arg(more, unsigned);
     va_end(more);
-    return (int)syscall(SYS_openat, AT_FDCWD, arguments && !strcmp(path, "/proc/self/cmdline") ? arguments : path, flags, mode);
+    return (int)syscall(SYS_openat, AT_FDCWD,
+        arguments && !strcmp(path, "/proc/self/cmdline") ? arguments : path, flags, mode);
 }
 
 static void check_shown(const char *line, size_t size, const char *expected)
@@ -76,7 +78,8 @@ TEST(an_interpreter_is_called_as_what_it_runs)
     CHECK_SHOWN("python3\0-u\0-B\0train.py", "train.py");
     CHECK_SHOWN("python3\0-X\0dev\0-W\0ignore\0train.py", "train.py");
     CHECK_SHOWN("python3\0-Xdev\0-Wignore\0train.py", "train.py");
-    CHECK_SHOWN("python3\0--check-mode\0train.py", "train.py"); /* the letters of a long option are none */
+    CHECK_SHOWN(
+        "python3\0--check-mode\0train.py", "train.py"); /* the letters of a long option are none */
     CHECK_SHOWN("python3\0-c\0import x", "python3.11");
     CHECK_SHOWN("python3\0-uc\0import x", "python3.11");
     CHECK_SHOWN("python3", "python3.11");
@@ -105,13 +108,15 @@ TEST(a_script_is_read_from_the_first_4095_bytes)
 TEST(a_rank_that_nobody_has_set_is_said_with_the_names_that_are_looked_for)
 {
     char path[PATH_MAX];
-    static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    static const char *const names[] = {
+        "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < CS_COUNT(names); i++) unsetenv(names[i]);
     cs_options_read();
     captured_begin();
     cs_path_open("r%r.json", path, sizeof path);
-    CHECK_TEXT(captured_end(), "custream: warning: CUSTREAM_TRACE=r%r.json: %r is 0, since no launcher has set a rank "
-                               "(RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID)\n");
+    CHECK_TEXT(captured_end(),
+        "custream: warning: CUSTREAM_TRACE=r%r.json: %r is 0, since no launcher has set a rank "
+        "(RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID)\n");
     CHECK_TEXT(path, "r0.json");
 }
 
@@ -131,7 +136,8 @@ TEST(what_stands_in_front_of_the_ending)
     static const struct {
         const char *path;
         size_t stem;
-    } rows[] = {{"a.json", 1}, {"a.json.gz", 1}, {".json", 0}, {".json.gz", 0}, {"a.gz", 4}, {"json", 4}, {"", 0}, {"a.json/b", 8}, {"x.jsonl", 7}};
+    } rows[] = {{"a.json", 1}, {"a.json.gz", 1}, {".json", 0}, {".json.gz", 0}, {"a.gz", 4},
+        {"json", 4}, {"", 0}, {"a.json/b", 8}, {"x.jsonl", 7}};
     for (size_t i = 0; i < CS_COUNT(rows); i++) CHECK_IS(cs_path_stem(rows[i].path), rows[i].stem);
 }
 
@@ -147,11 +153,17 @@ static void check_rank(const char *name, const char *value, int rank, int expect
 
 TEST(ranks_and_sizes_are_numbers)
 {
-    static const char *const all[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-    static const char *const sizes[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
+    static const char *const all[] = {
+        "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    static const char *const sizes[] = {
+        "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"};
     for (size_t i = 0; i < CS_COUNT(all); i++) unsetenv(all[i]);
     for (size_t i = 0; i < CS_COUNT(sizes); i++) unsetenv(sizes[i]);
-    for (size_t i = 0; i < CS_COUNT(all); i++) check_rank(all[i], "0", 0, -1), check_rank(all[i], "9", 9, -1), check_rank(all[i], "12x", 12, -1);
-    for (size_t i = 0; i < CS_COUNT(sizes); i++) check_rank(sizes[i], "0", -1, 0), check_rank(sizes[i], "90", -1, 90);
-    check_rank("RANK", "", -1, -1), check_rank("RANK", "/", -1, -1), check_rank("RANK", ":", -1, -1), check_rank("RANK", "-1", -1, -1);
+    for (size_t i = 0; i < CS_COUNT(all); i++)
+        check_rank(all[i], "0", 0, -1), check_rank(all[i], "9", 9, -1),
+            check_rank(all[i], "12x", 12, -1);
+    for (size_t i = 0; i < CS_COUNT(sizes); i++)
+        check_rank(sizes[i], "0", -1, 0), check_rank(sizes[i], "90", -1, 90);
+    check_rank("RANK", "", -1, -1), check_rank("RANK", "/", -1, -1),
+        check_rank("RANK", ":", -1, -1), check_rank("RANK", "-1", -1, -1);
 }

@@ -1,4 +1,5 @@
-/* Reading a policy file where there is no memory for one of its parts, whichever: one line says so, and what was there is given back. */
+/* Reading a policy file where there is no memory for one of its parts, whichever: one line says so,
+ * and what was there is given back. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdbool.h>
@@ -22,16 +23,19 @@ static char *try_strdup(const char *text) { return refuses() ? NULL : strdup(tex
 
 #include "tests/unit/check.h"
 
-static const char text[] = "{\"streams\": \"sync\", \"rules\": [{\"match\": {\"library\": \"l\"}, \"set\": {\"name\": \"n\"}}], \"jitter\": \"seed=1\"}";
+static const char text[] = "{\"streams\": \"sync\", \"rules\": [{\"match\": {\"library\": \"l\"}, "
+                           "\"set\": {\"name\": \"n\"}}], \"jitter\": \"seed=1\"}";
 
 TEST(each_part_in_turn)
 {
-    static const char *const places[] = {"streams: ", "rules: ", "rules[0].match.library: ", "rules[0].set.name: ", "jitter: "};
+    static const char *const places[] = {
+        "streams: ", "rules: ", "rules[0].match.library: ", "rules[0].set.name: ", "jitter: "};
     struct cs_policy_file file;
     char error[CS_POLICY_LINE];
     for (int n = 0; n <= (int)CS_COUNT(places); n++) {
         allowed = n;
-        const bool whole = n == CS_COUNT(places), ok = cs_policy_file_parse(&file, "p", text, strlen(text), false, error, sizeof error);
+        const bool whole = n == CS_COUNT(places), ok = cs_policy_file_parse(&file, "p", text,
+                                                      strlen(text), false, error, sizeof error);
         CHECK_IS(ok, whole);
         CHECK_IS(allowed, whole ? 0 : -1);
         if (whole) continue;
@@ -50,7 +54,8 @@ TEST(the_file_itself)
     struct cs_policy_file file;
     char error[CS_POLICY_LINE];
     allowed = 0;
-    CHECK(!cs_policy_file_read(&file, "/proc/self/status", error, sizeof error)); /* a file of no known length */
+    CHECK(!cs_policy_file_read(
+        &file, "/proc/self/status", error, sizeof error)); /* a file of no known length */
     CHECK_IS(allowed, -1);
     CHECK_TEXT(error, "/proc/self/status: Cannot allocate memory");
 }

@@ -50,7 +50,8 @@ TEST(a_reference_does_not_reach_the_next_object_in_its_slot)
         CHECK(refs[i]);
         for (int k = 0; k < i; k += 97) CHECK(!cs_pool_get(&pool, refs[k]));
         cs_pool_release(&pool, &thing->object);
-        CHECK(!cs_pool_get(&pool, refs[i]) && !cs_load(&thing->object.ref)); /* by which who walks over all slots knows it */
+        CHECK(!cs_pool_get(&pool, refs[i]) &&
+              !cs_load(&thing->object.ref)); /* by which who walks over all slots knows it */
     }
     for (int i = 1; i < 4095; i++) CHECK(refs[i] != refs[i - 1] && refs[i] != refs[0]);
     for (int i = 0; i < 10000; i++) {
@@ -189,7 +190,8 @@ TEST(a_full_map_refuses_new_keys_and_still_answers)
 /* Drivers take handles from heaps: at any distance from each other, small ones too. */
 TEST(walks_are_short_whatever_lies_between_handles)
 {
-    static const int distances[] = {0x20, 0x40, 0x60, 0x80, 0xc0, 0x100, 0x200, 0x3d0, 0x1000, 0x10000, 0x100000};
+    static const int distances[] = {
+        0x20, 0x40, 0x60, 0x80, 0xc0, 0x100, 0x200, 0x3d0, 0x1000, 0x10000, 0x100000};
     enum { HANDLES = 10000 };
     for (size_t d = 0; d < CS_COUNT(distances); d++) {
         struct cs_map map;
@@ -201,11 +203,15 @@ TEST(walks_are_short_whatever_lies_between_handles)
             REQUIRE(slot);
             steps += ((cs_u64)(slot - map.slots) - cs_map_start(&map, key)) & map.mask;
         }
-        if (steps > 8 * HANDLES) fprintf(stderr, "%#x apart: %llu steps a handle\n", distances[d], (unsigned long long)steps / HANDLES), check_failures++;
+        if (steps > 8 * HANDLES)
+            fprintf(stderr, "%#x apart: %llu steps a handle\n", distances[d],
+                (unsigned long long)steps / HANDLES),
+                check_failures++;
     }
 }
 
-/* Two threads insert the same handles in the same order: each handle has one place, and both find it. */
+/* Two threads insert the same handles in the same order: each handle has one place, and both find
+ * it. */
 enum { SAME_KEYS = 2000 };
 static struct cs_map shared_map;
 static pthread_barrier_t together;
@@ -228,7 +234,9 @@ TEST(two_threads_that_insert_the_same)
         REQUIRE(!pthread_create(&other, NULL, inserts, found[1]));
         inserts(found[0]);
         REQUIRE(!pthread_join(other, NULL));
-        for (cs_u64 i = 0; i < SAME_KEYS; i++) CHECK(found[0][i] && found[0][i] == found[1][i] && cs_load(&found[0][i]->key) == (i + 1) * 0x80);
+        for (cs_u64 i = 0; i < SAME_KEYS; i++)
+            CHECK(found[0][i] && found[0][i] == found[1][i] &&
+                  cs_load(&found[0][i]->key) == (i + 1) * 0x80);
         CHECK_IS(cs_load(&shared_map.used), SAME_KEYS);
     }
 }
@@ -237,7 +245,8 @@ TEST(two_threads_that_insert_the_same)
 
 TEST(a_ring_has_the_greatest_power_of_two_of_its_bytes)
 {
-    static const size_t sizes[][2] = {{0, 64}, {63, 64}, {64, 64}, {65, 64}, {127, 64}, {128, 128}, {65535, 32768}, {65536, 65536}, {65537, 65536}, {1 << 20, 1 << 20}};
+    static const size_t sizes[][2] = {{0, 64}, {63, 64}, {64, 64}, {65, 64}, {127, 64}, {128, 128},
+        {65535, 32768}, {65536, 65536}, {65537, 65536}, {1 << 20, 1 << 20}};
     for (size_t i = 0; i < CS_COUNT(sizes); i++) {
         cs_threads_forget();
         cs_thread_set_ring_size(sizes[i][0]);
@@ -255,11 +264,14 @@ static void *starts_anew(void *unused)
     char name[CS_THREAD_COMM];
     prctl(PR_SET_NAME, "second");
     state_now = cs_thread_start();
-    CHECK(state_now == cs_self && state_now->tid == (cs_u32)syscall(SYS_gettid) && state_now->key == (cs_u32)(uintptr_t)pthread_self());
+    CHECK(state_now == cs_self && state_now->tid == (cs_u32)syscall(SYS_gettid) &&
+          state_now->key == (cs_u32)(uintptr_t)pthread_self());
     cs_thread_comm(state_now, name);
     CHECK_TEXT(name, "second");
-    CHECK(!state_now->inside && !state_now->own_count && !state_now->context_known && !state_now->context && !state_now->default_mode);
-    CHECK(!state_now->default_stream[0] && !state_now->default_stream[1] && !state_now->ordinal && !state_now->default_operations);
+    CHECK(!state_now->inside && !state_now->own_count && !state_now->context_known &&
+          !state_now->context && !state_now->default_mode);
+    CHECK(!state_now->default_stream[0] && !state_now->default_stream[1] && !state_now->ordinal &&
+          !state_now->default_operations);
     CHECK(!state_now->ended && !state_now->given && !cs_load(&state_now->lost));
     CHECK_IS(state_now->first, cs_load(&state_now->ring.head));
     CHECK_IS(cs_load(&state_now->state), CS_THREAD_LIVE);
@@ -275,7 +287,8 @@ TEST(a_thread_begins_with_nothing_of_the_one_before)
     struct cs_thread *state = cs_thread_start();
     REQUIRE(state);
     CHECK_IS(state->index, 1);
-    state->inside = state->own_count = state->context_known = state->context = state->ordinal = state->default_operations = state->given = 5;
+    state->inside = state->own_count = state->context_known = state->context = state->ordinal =
+        state->default_operations = state->given = 5;
     state->default_stream[0] = state->default_stream[1] = 6;
     state->default_mode = 2;
     state->ended = 7;

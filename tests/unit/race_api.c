@@ -1,4 +1,5 @@
-/* Races, for the thread sanitizer: objects of custream.h that several threads use, on the simulated driver. */
+/* Races, for the thread sanitizer: objects of custream.h that several threads use, on the simulated
+ * driver. */
 #include <pthread.h>
 
 #include "include/custream.h"
@@ -40,7 +41,8 @@ TEST(a_lazy_event_is_whole_when_it_is_seen)
     custream_options_init(&options);
     REQUIRE(custream_create(&stream, &options) == CUSTREAM_SUCCESS);
     pthread_barrier_init(&round_begins, NULL, THREADS);
-    for (intptr_t i = 0; i < THREADS; i++) REQUIRE(!pthread_create(&threads[i], NULL, lazy_user, (void *)i));
+    for (intptr_t i = 0; i < THREADS; i++)
+        REQUIRE(!pthread_create(&threads[i], NULL, lazy_user, (void *)i));
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     custream_release(stream);
 }

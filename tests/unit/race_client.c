@@ -1,6 +1,7 @@
 /*
- * Another client of CUPTI, for the thread sanitizer: several threads bring it records while it listens, listens no more and listens again. It gets each of
- * its buffers back once, and before it is told that all has been flushed.
+ * Another client of CUPTI, for the thread sanitizer: several threads bring it records while it
+ * listens, listens no more and listens again. It gets each of its buffers back once, and before it
+ * is told that all has been flushed.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -10,12 +11,21 @@
 #include "shim/gpu/share.h"
 #include "tests/unit/check.h"
 
-enum { THREADS = 3, RECORDS = 4, SESSIONS = 3000, BUFFERS = 64, ROOM = 3 * sizeof(CUpti_ActivityDevice5) };
+enum {
+    THREADS = 3,
+    RECORDS = 4,
+    SESSIONS = 3000,
+    BUFFERS = 64,
+    ROOM = 3 * sizeof(CUpti_ActivityDevice5)
+};
 static const CUpti_ActivityKind KIND = CUPTI_ACTIVITY_KIND_DEVICE; /* without times */
 
 /* --- CUPTI --- */
 
-static CUptiResult CUPTIAPI stub_enable(CUpti_ActivityKind kind) { return (void)kind, CUPTI_SUCCESS; }
+static CUptiResult CUPTIAPI stub_enable(CUpti_ActivityKind kind)
+{
+    return (void)kind, CUPTI_SUCCESS;
+}
 static CUptiResult CUPTIAPI stub_flush(uint32_t flag) { return (void)flag, CUPTI_SUCCESS; }
 static CUptiResult CUPTIAPI stub_next(uint8_t *buffer, size_t valid, CUpti_Activity **record)
 {
@@ -56,7 +66,8 @@ static void CUPTIAPI requested(uint8_t **buffer, size_t *size, size_t *most)
     REQUIRE(false);
 }
 
-static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+static void CUPTIAPI completed(
+    CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
     (void)context, (void)stream;
     const size_t i = (size_t)(buffer - buffers[0].bytes) / sizeof buffers[0];
@@ -107,7 +118,8 @@ TEST(it_leaves_while_it_is_asked_for_a_buffer)
     client_begins();
     CHECK_IS(cs_load(&requests), 1);
     cs_store_rel(&holds, true);
-    pthread_create(&serves, NULL, brings, NULL); /* takes the one that is out, and asks for the next */
+    pthread_create(
+        &serves, NULL, brings, NULL); /* takes the one that is out, and asks for the next */
     while (cs_load(&requests) < 2) sched_yield();
     pthread_create(&leaves, NULL, ends, NULL);
     while (cs_share_serves()) sched_yield(); /* it has begun to leave, and waits */
@@ -127,7 +139,8 @@ TEST(two_are_asked_for_at_once)
     cs_store(&requests, 0);
     cs_store_rel(&holds, true);
     for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, brings, NULL);
-    while (cs_load(&requests) < 2) sched_yield(); /* one has the spare, and then wants another; the other wants one */
+    while (cs_load(&requests) < 2)
+        sched_yield(); /* one has the spare, and then wants another; the other wants one */
     cs_store_rel(&holds, false);
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
     CHECK_IS(cs_load(&out), 1);
@@ -149,7 +162,8 @@ static void *chooses_clocks(void *unused)
 {
     uint64_t now;
     for (int i = 0; i < SESSIONS; i++) {
-        CHECK_IS(cs_share_cuptiActivityRegisterTimestampCallback(i % 2 ? ticks : other_clock), CUPTI_SUCCESS);
+        CHECK_IS(cs_share_cuptiActivityRegisterTimestampCallback(i % 2 ? ticks : other_clock),
+            CUPTI_SUCCESS);
         CHECK_IS(cs_share_cuptiGetTimestamp(&now), CUPTI_SUCCESS);
     }
     cs_store(&done, true);
@@ -160,7 +174,8 @@ TEST(it_chooses_a_clock_while_two_threads_bring_records)
 {
     pthread_t threads[3];
     client_begins();
-    for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, i ? bring_all_the_time : chooses_clocks, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, i ? bring_all_the_time : chooses_clocks, NULL);
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
     client_ends();
 }
@@ -173,7 +188,8 @@ TEST(it_comes_and_goes)
     for (int i = 0; i < SESSIONS; i++) {
         client_ends();
         if (i % 100 == 0) sched_yield();
-        CHECK_IS(cs_share_cuptiActivityEnable(KIND), CUPTI_SUCCESS); /* it listens again, without registering again */
+        CHECK_IS(cs_share_cuptiActivityEnable(KIND),
+            CUPTI_SUCCESS); /* it listens again, without registering again */
     }
     client_ends();
     cs_store(&done, true);

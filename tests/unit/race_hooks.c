@@ -1,6 +1,7 @@
 /*
- * Hooks for the thread sanitizer: threads call them while others register and unregister. What is shown: a hook whose unregistering said that nobody is in it is
- * never called again, nor read, whoever gets its place.
+ * Hooks for the thread sanitizer: threads call them while others register and unregister. What is
+ * shown: a hook whose unregistering said that nobody is in it is never called again, nor read,
+ * whoever gets its place.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -13,7 +14,8 @@
 enum { CALLERS = 2, MAKERS = 2, ROUNDS = 4000 };
 
 struct guarded {
-    int calls; /* freed memory tells: it is read and written without atomics by one thread at a time alone */
+    int calls; /* freed memory tells: it is read and written without atomics by one thread at a time
+                  alone */
     pthread_mutex_t lock;
     custream_hook_kind_t kind;
 };
@@ -60,7 +62,8 @@ static void *maker(void *kind)
         cs_u32 number = cs_hook_add(g->kind, hook, g);
         REQUIRE(number);
         CHECK(cs_hook_remove(number, &running));
-        if (!running) pthread_mutex_destroy(&g->lock), free(g); /* else it is left: somebody is in it */
+        if (!running)
+            pthread_mutex_destroy(&g->lock), free(g); /* else it is left: somebody is in it */
     }
     return NULL;
 }
@@ -68,7 +71,8 @@ static void *maker(void *kind)
 TEST(who_has_gone_is_not_called)
 {
     static custream_hook_kind_t kinds[MAKERS] = {CUSTREAM_HOOK_ENQUEUE, CUSTREAM_HOOK_SYNCHRONIZE};
-    static struct met calls[CALLERS] = {{CS_CALL_cuLaunchKernel, CS_HOOK_OF_KIND(LAUNCH, 0)}, {CS_CALL_cuStreamSynchronize, CS_HOOK_OF_KIND(SYNC, 0)}};
+    static struct met calls[CALLERS] = {{CS_CALL_cuLaunchKernel, CS_HOOK_OF_KIND(LAUNCH, 0)},
+        {CS_CALL_cuStreamSynchronize, CS_HOOK_OF_KIND(SYNC, 0)}};
     pthread_t callers[CALLERS], makers[MAKERS];
     for (int i = 0; i < CALLERS; i++) pthread_create(&callers[i], NULL, caller, &calls[i]);
     for (int i = 0; i < MAKERS; i++) pthread_create(&makers[i], NULL, maker, &kinds[i]);
@@ -83,7 +87,10 @@ TEST(who_has_gone_is_not_called)
     for (int i = 0; i < CALLERS; i++) pthread_join(callers[i], NULL);
 }
 
-static void not_told(custream_hook_info_t *info, void *arg) { (void)info, cs_add((_Atomic int *)arg, 1); }
+static void not_told(custream_hook_info_t *info, void *arg)
+{
+    (void)info, cs_add((_Atomic int *)arg, 1);
+}
 
 TEST(who_comes_in_the_middle_of_a_call_is_not_told_of_it)
 {

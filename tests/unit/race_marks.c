@@ -1,8 +1,9 @@
 /*
- * Races, for the thread sanitizer: the event backend between threads that mark calls, one that ends contexts, the GPU thread and the writer.
+ * Races, for the thread sanitizer: the event backend between threads that mark calls, one that ends
+ * contexts, the GPU thread and the writer.
  *
- * The driver is a stub in which an event is done a moment after it was recorded, and which knows the contexts that are gone: whoever uses one of those, or an
- * event of it, fails the test.
+ * The driver is a stub in which an event is done a moment after it was recorded, and which knows
+ * the contexts that are gone: whoever uses one of those, or an event of it, fails the test.
  */
 #include "shim/gpu/backend.h"
 #include "shim/gpu/mark.h"
@@ -34,9 +35,18 @@ static CUresult stub_push(CUcontext context)
     return CUDA_SUCCESS;
 }
 static CUresult stub_pop(CUcontext *out) { return current = 0, *out = NULL, CUDA_SUCCESS; }
-static CUresult stub_exchange(CUstreamCaptureMode *mode) { return *mode = CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS; }
-static CUresult stub_create_stream(CUstream *out, unsigned flags) { return (void)flags, *out = stub_stream(9999), CUDA_SUCCESS; }
-static CUresult stub_capturing(CUstream stream, CUstreamCaptureStatus *out) { return (void)stream, *out = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS; }
+static CUresult stub_exchange(CUstreamCaptureMode *mode)
+{
+    return *mode = CU_STREAM_CAPTURE_MODE_GLOBAL, CUDA_SUCCESS;
+}
+static CUresult stub_create_stream(CUstream *out, unsigned flags)
+{
+    return (void)flags, *out = stub_stream(9999), CUDA_SUCCESS;
+}
+static CUresult stub_capturing(CUstream stream, CUstreamCaptureStatus *out)
+{
+    return (void)stream, *out = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+}
 static CUresult stub_create(CUevent *out, unsigned flags)
 {
     (void)flags;
@@ -48,14 +58,21 @@ static CUresult stub_create(CUevent *out, unsigned flags)
 static CUresult stub_record(CUevent handle, CUstream stream)
 {
     static _Atomic cs_u64 records;
-    if (stream != stub_stream(9999) && cs_add(&records, 1) % 97 == 0) return cs_add(&refused_records, 1), CUDA_ERROR_INVALID_HANDLE;
+    if (stream != stub_stream(9999) && cs_add(&records, 1) % 97 == 0)
+        return cs_add(&refused_records, 1), CUDA_ERROR_INVALID_HANDLE;
     cs_store(&event_of(handle)->at, cs_monotonic_ns());
     return CUDA_SUCCESS;
 }
-static CUresult stub_query(CUevent handle) { return cs_monotonic_ns() - cs_load(&event_of(handle)->at) > DELAY_NS ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
+static CUresult stub_query(CUevent handle)
+{
+    return cs_monotonic_ns() - cs_load(&event_of(handle)->at) > DELAY_NS ? CUDA_SUCCESS
+                                                                         : CUDA_ERROR_NOT_READY;
+}
 static CUresult stub_elapsed(float *ms, CUevent a, CUevent b)
 {
-    return *ms = (float)((double)(cs_i64)(cs_load(&event_of(b)->at) - cs_load(&event_of(a)->at)) / 1e6), CUDA_SUCCESS;
+    return *ms = (float)((double)(cs_i64)(cs_load(&event_of(b)->at) - cs_load(&event_of(a)->at)) /
+                         1e6),
+           CUDA_SUCCESS;
 }
 
 /* --- the threads --- */
@@ -69,7 +86,8 @@ static void mark_one(struct cs_thread *t, CUstream handle, cs_ref stream, bool d
     struct cs_mark mark = cs_mark_before(t, handle, false);
     cs_u64 begin = cs_ticks();
     if (mark.number)
-        cs_mark_after(mark, &(struct cs_marked_call){t, handle, stream, done, false, CS_CALL_cuLaunchKernel, begin, cs_ticks(), value});
+        cs_mark_after(mark, &(struct cs_marked_call){t, handle, stream, done, false,
+                                CS_CALL_cuLaunchKernel, begin, cs_ticks(), value});
 }
 
 static void *marks(void *which)
@@ -99,7 +117,8 @@ static void *ends_contexts(void *unused)
         cs_ref stream = make_stream(t, handle);
         for (int i = 0; i < 300; i++) {
             mark_one(t, handle, stream, true);
-            if (i % 100 == 0) nanosleep(&(struct timespec){0, 2000000}, NULL); /* so that it gets a pool */
+            if (i % 100 == 0)
+                nanosleep(&(struct timespec){0, 2000000}, NULL); /* so that it gets a pool */
         }
         bool held = cs_gpu_hold();
         atomic_store(&gone[n], true);
@@ -156,7 +175,8 @@ TEST(marks_between_threads)
     shared = make_stream(t, stub_stream(1));
     REQUIRE(!cs_gpu_events.start());
     atomic_store(&running, THREADS + 1);
-    for (intptr_t i = 0; i < THREADS; i++) REQUIRE(!pthread_create(&threads[i], NULL, marks, (void *)i));
+    for (intptr_t i = 0; i < THREADS; i++)
+        REQUIRE(!pthread_create(&threads[i], NULL, marks, (void *)i));
     REQUIRE(!pthread_create(&threads[THREADS], NULL, ends_contexts, NULL));
     REQUIRE(!pthread_create(&threads[THREADS + 1], NULL, writes, NULL));
     while (atomic_load(&running)) {
@@ -168,10 +188,12 @@ TEST(marks_between_threads)
     for (int i = 0; i < THREADS + 1; i++) pthread_join(threads[i], NULL);
     cs_store_rel(&over, true);
     pthread_join(threads[THREADS + 1], NULL);
-    cs_u64 failed = 0; /* calls that the driver refused stand for nothing, unless their begin event was refused before */
+    cs_u64 failed = 0; /* calls that the driver refused stand for nothing, unless their begin event
+                          was refused before */
     for (int i = 0; i < CALLS; i++) failed += i % 50 == 7;
     cs_u64 made = THREADS * 2 * CALLS + CONTEXTS * 300;
     CHECK_IS(cs_load(&misuses), 0);
     CHECK(calls_seen + calls_lost <= made && calls_seen + calls_lost >= made - THREADS * failed);
-    CHECK(calls_lost >= cs_load(&refused_records) && calls_seen); /* how many find an event depends on how often this thread gets to look */
+    CHECK(calls_lost >= cs_load(&refused_records) &&
+          calls_seen); /* how many find an event depends on how often this thread gets to look */
 }

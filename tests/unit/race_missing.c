@@ -49,7 +49,9 @@ TEST(each_stretch_is_read_once)
     const cs_u64 before = read_all, missed = cs_no_room_count(CS_NO_ROOM_FOR_GAPS);
     read_gaps();
     CHECK_IS(read_all, before);
-    for (int i = 0; i < 100; i++) cs_gpu_set_missing(CS_GPU_TIMES, whys[0]), cs_gpu_set_missing(CS_GPU_TIMES, NULL); /* more than there is room for */
+    for (int i = 0; i < 100; i++)
+        cs_gpu_set_missing(CS_GPU_TIMES, whys[0]),
+            cs_gpu_set_missing(CS_GPU_TIMES, NULL); /* more than there is room for */
     read_gaps();
     CHECK_IS(read_all, before + 64);
     CHECK_IS(cs_no_room_count(CS_NO_ROOM_FOR_GAPS), missed + 36);
@@ -64,7 +66,8 @@ TEST(the_end_is_no_stretch)
     cs_gpu_set_missing(CS_GPU_TIMES, whys[0]);
     CHECK(!cs_gpu_missing_over(&gap));
     cs_gpu_set_missing(CS_GPU_TIMES, NULL);
-    CHECK(cs_gpu_missing_over(&gap) && gap.part == CS_GPU_TIMES && gap.why == whys[0] && gap.from <= gap.until && !cs_gpu_missing_over(&gap));
+    CHECK(cs_gpu_missing_over(&gap) && gap.part == CS_GPU_TIMES && gap.why == whys[0] &&
+          gap.from <= gap.until && !cs_gpu_missing_over(&gap));
     cs_gpu_set_missing(CS_GPU_TIMES, whys[0]);
     cs_gpu_set_missing(CS_GPU_TIMES, whys[1]);
     cs_gpu_missing_after_fork_in_child();

@@ -1,4 +1,5 @@
-/* Hooks that come and go on several threads: who has registered one is asked, from then on until it goes; when all have gone nobody is. */
+/* Hooks that come and go on several threads: who has registered one is asked, from then on until it
+ * goes; when all have gone nobody is. */
 #include <pthread.h>
 
 #include "shim/process/inside.h"
@@ -16,7 +17,8 @@ static void *comes_and_goes(void *unused)
         const custream_hook_kind_t kind = (custream_hook_kind_t)(i % CUSTREAM_HOOK_KINDS);
         const cs_u32 number = cs_hook_add(kind, hook, NULL);
         REQUIRE(number && cs_mode_steer(CS_MODE_HOOKS));
-        for (int looks = 0; looks < 3; looks++) REQUIRE(cs_load(&cs_mode) & CS_MODE_HOOKS && cs_hooks_listen((int)kind));
+        for (int looks = 0; looks < 3; looks++)
+            REQUIRE(cs_load(&cs_mode) & CS_MODE_HOOKS && cs_hooks_listen((int)kind));
         REQUIRE(cs_hook_remove(number, &running));
         cs_mode_hook_gone();
     }
@@ -27,7 +29,8 @@ TEST(who_has_a_hook_is_asked_and_when_none_is_left_nobody_is)
 {
     pthread_t threads[THREADS];
     cs_store(&cs_mode, CS_MODE_RECORDING);
-    for (int i = 0; i < THREADS; i++) REQUIRE(!pthread_create(&threads[i], NULL, comes_and_goes, NULL));
+    for (int i = 0; i < THREADS; i++)
+        REQUIRE(!pthread_create(&threads[i], NULL, comes_and_goes, NULL));
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     CHECK_IS(cs_load(&cs_mode), CS_MODE_RECORDING);
     CHECK(!cs_hooks_any());

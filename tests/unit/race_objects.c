@@ -1,8 +1,10 @@
 /*
- * Races, for the thread sanitizer: rings, pools, maps, names and the objects of streams and events, used by several threads as programs use them.
+ * Races, for the thread sanitizer: rings, pools, maps, names and the objects of streams and events,
+ * used by several threads as programs use them.
  *
- * Programs order the uses of one handle themselves; here a lock a handle does. What a program does not order, and the driver's locks do, goes through
- * one lock of the stub. The writer goes round as trace/writer.c does.
+ * Programs order the uses of one handle themselves; here a lock a handle does. What a program does
+ * not order, and the driver's locks do, goes through one lock of the stub. The writer goes round as
+ * trace/writer.c does.
  */
 #include <sched.h>
 
@@ -13,7 +15,8 @@ enum { THREADS = 4, ROUNDS = 4000, HANDLES = 16 };
 static void run_threads(void *(*function)(void *), int n)
 {
     pthread_t threads[8];
-    for (int i = 0; i < n; i++) REQUIRE(!pthread_create(&threads[i], NULL, function, (void *)(intptr_t)i));
+    for (int i = 0; i < n; i++)
+        REQUIRE(!pthread_create(&threads[i], NULL, function, (void *)(intptr_t)i));
     for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
 }
 
@@ -71,7 +74,8 @@ static void *pool_user(void *me)
     for (int i = 0; i < 5 * ROUNDS; i++) {
         unsigned k = next(&seed) % 8;
         if (mine[k]) {
-            CHECK_IS(cs_load(&mine[k]->owner), (intptr_t)me + 1); /* nobody else was given the slot */
+            CHECK_IS(
+                cs_load(&mine[k]->owner), (intptr_t)me + 1); /* nobody else was given the slot */
             CHECK_IS(mine[k]->data, k);
             cs_store(&mine[k]->owner, 0);
             if (k & 1) cs_pool_end(&things, &mine[k]->object);
@@ -96,7 +100,10 @@ static void *pool_writer(void *unused)
     return unused;
 }
 
-static void *pool_thread(void *me) { return (intptr_t)me == THREADS ? pool_writer(me) : pool_user(me); }
+static void *pool_thread(void *me)
+{
+    return (intptr_t)me == THREADS ? pool_writer(me) : pool_user(me);
+}
 
 TEST(pool_gives_a_slot_to_one_at_a_time)
 {
@@ -150,8 +157,9 @@ enum { KEYS = 40000, STRETCH = 100, SPINS = 1000 };
 static _Atomic int reached[2];
 
 /*
- * Both bring a key at the same moment, as nearly as may be: who comes first waits. Where the other has no processor that may take a time slice. So it is
- * waited for at the begin of a stretch alone, and within it for some turns of a loop.
+ * Both bring a key at the same moment, as nearly as may be: who comes first waits. Where the other
+ * has no processor that may take a time slice. So it is waited for at the begin of a stretch alone,
+ * and within it for some turns of a loop.
  */
 static void *key_bringer(void *me)
 {
@@ -222,7 +230,8 @@ static void *program(void *me)
             stream = make_stream(t, stub_stream(shared[k].stream));
             make_event(t, stub_event(shared[k].event));
         } else if (next(&seed) % 8 == 0) {
-            cs_ref dying = cs_stream_destroying(t, stub_stream(shared[k].stream), false), event = cs_event_destroying(stub_event(shared[k].event));
+            cs_ref dying = cs_stream_destroying(t, stub_stream(shared[k].stream), false),
+                   event = cs_event_destroying(stub_event(shared[k].event));
             bool done = next(&seed) % 4; /* or refused */
             if (done) driver_destroy(shared[k].stream), driver_destroy(shared[k].event);
             record(t, dying);
@@ -233,14 +242,16 @@ static void *program(void *me)
             CUevent event = stub_event(shared[k].event);
             stream = cs_stream_find(t, stub_stream(shared[k].stream), false);
             if (!stream) stream = find_stream(t, stub_stream(shared[k].stream));
-            CHECK(stream_at(stream) && stream_at(stream)->key == (uintptr_t)stub_stream(shared[k].stream));
+            CHECK(stream_at(stream) &&
+                  stream_at(stream)->key == (uintptr_t)stub_stream(shared[k].stream));
             cs_event_recorded(find_event(t, event), (cs_u64)i + 1, t->tid, stream);
             CHECK(cs_event_cause(event).ticks);
         }
         pthread_mutex_unlock(&shared[k].lock);
         record(t, stream);
         record(t, cs_stream_of(t, NULL, i & 1, true, 0));
-        if (i % 500 == 499) { /* the thread's own context ends, with its default streams and whatever it had made */
+        if (i % 500 == 499) { /* the thread's own context ends, with its default streams and
+                                 whatever it had made */
             cs_context_destroyed(cs_context_destroying(mine), true);
             cs_context_of(mine, 0);
             cs_context_set(t, mine);
@@ -264,7 +275,9 @@ static void *writer(void *unused)
             cs_u64 tail = cs_load(&t->ring.tail), head = cs_load_acq(&t->ring.head);
             for (; tail < head; tail++) {
                 struct cs_stream *stream = stream_at(*(cs_ref *)t->ring.slots[tail & t->ring.mask]);
-                if (stream) lanes_seen += stream->lane; /* constant for as long as the writer may come to it */
+                if (stream)
+                    lanes_seen +=
+                        stream->lane; /* constant for as long as the writer may come to it */
             }
             cs_store_rel(&t->ring.tail, head);
         }
@@ -303,7 +316,9 @@ static void *recorder(void *me)
             cs_event_recorded(one_event, n, (cs_u32)n, (cs_u32)n + 1);
         } else {
             struct cs_cause cause = cs_event_cause(stub_event(1));
-            if (cause.ticks) CHECK((cs_u32)cause.where == (cs_u32)cause.ticks && cause.where >> 32 == (cs_u32)cause.ticks + 1);
+            if (cause.ticks)
+                CHECK((cs_u32)cause.where == (cs_u32)cause.ticks &&
+                      cause.where >> 32 == (cs_u32)cause.ticks + 1);
         }
     }
     return NULL;
@@ -320,7 +335,8 @@ TEST(a_wait_never_sees_half_a_record)
 
 /* --- contexts --- */
 
-/* Each thread has a device; one more is shared by two threads, which meet its context and end it as they like. */
+/* Each thread has a device; one more is shared by two threads, which meet its context and end it as
+ * they like. */
 static void *context_user(void *me)
 {
     const int n = (int)(intptr_t)me;

@@ -1,5 +1,6 @@
 /*
- * Calls of the runtime as CUPTI tells of them, for the thread sanitizer: on several threads, and while the backend comes and goes.
+ * Calls of the runtime as CUPTI tells of them, for the thread sanitizer: on several threads, and
+ * while the backend comes and goes.
  */
 #include <sched.h>
 #include <time.h>
@@ -22,7 +23,8 @@ static cs_u64 begins(cs_u16 turn)
 }
 static void ends(cs_u16 turn, cs_u64 began, cs_u16 call, int result, cs_u32 correlation)
 {
-    CHECK(began == open_call && began >> 32 == turn && !strcmp(cs_runtime_name(call), "cudaStreamSynchronize") && !result && correlation);
+    CHECK(began == open_call && began >> 32 == turn &&
+          !strcmp(cs_runtime_name(call), "cudaStreamSynchronize") && !result && correlation);
     cs_add(&ended, 1);
 }
 
@@ -34,7 +36,8 @@ static void on_call(const struct cs_gpu_call *call)
 {
     const cs_u32 who = call->correlation >> 24, number = call->correlation & 0xffffff;
     REQUIRE(who < THREADS);
-    CHECK(call->thread == of_thread[who] && call->start && call->start == call->end && number > last_number[who]);
+    CHECK(call->thread == of_thread[who] && call->start && call->start == call->end &&
+          number > last_number[who]);
     last_number[who] = number;
     arrived++;
     last_arrived += number > CALLS;
@@ -92,7 +95,8 @@ TEST(it_comes_and_goes)
     for (int i = 0; i < 2000; i++) {
         const cs_u16 turn = cs_load(&cs_runtime_turn);
         CHECK((uintptr_t)atomic_load(&subscribed) == turn);
-        CHECK(cs_cupti_runtime_end() && !cs_cupti_runtime_end() && !atomic_load(&subscribed) && cs_load(&cs_runtime_source) == CS_RUNTIME_SYMBOLS);
+        CHECK(cs_cupti_runtime_end() && !cs_cupti_runtime_end() && !atomic_load(&subscribed) &&
+              cs_load(&cs_runtime_source) == CS_RUNTIME_SYMBOLS);
         CHECK_IS(cs_load(&cs_runtime_turn), turn + 1);
         CHECK(cs_cupti_runtime_begin(true, false));
         if (i % 100 == 0) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
@@ -101,8 +105,10 @@ TEST(it_comes_and_goes)
     cs_cupti_runtime_claim();
     const int set = cs_load(&kinds_set);
     CHECK(!atomic_load(&subscribed) && !cs_cupti_runtime_begin(true, false));
-    cs_cupti_ask_again(); /* the other client has the place: the records of all calls are asked for anew, and nothing else */
-    CHECK(!atomic_load(&subscribed) && !cs_load(&refusals) && cs_load(&kinds_set) == set + 4 && cs_cupti_calls_are_all());
+    cs_cupti_ask_again(); /* the other client has the place: the records of all calls are asked for
+                             anew, and nothing else */
+    CHECK(!atomic_load(&subscribed) && !cs_load(&refusals) && cs_load(&kinds_set) == set + 4 &&
+          cs_cupti_calls_are_all());
     cs_cupti_ask_again();
     CHECK_IS(cs_load(&kinds_set), set + 4);
     cs_cupti_runtime_unclaim();

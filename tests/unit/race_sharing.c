@@ -1,6 +1,7 @@
 /*
- * STREAMS=pool and serial, for the thread sanitizer: several threads create, use and destroy streams at once, in one context and in contexts that end. The stub
- * driver knows which streams live and of which context they are.
+ * STREAMS=pool and serial, for the thread sanitizer: several threads create, use and destroy
+ * streams at once, in one context and in contexts that end. The stub driver knows which streams
+ * live and of which context they are.
  */
 #include "shim/policy/hooks.h"
 #include "shim/policy/policies.h"
@@ -16,7 +17,10 @@ static struct {
     _Atomic unsigned flags;
 } real[REAL];
 
-static int number_of(CUstream stream) { return (int)(((uintptr_t)stream - (uintptr_t)stub_stream(0)) / 0x3d0); }
+static int number_of(CUstream stream)
+{
+    return (int)(((uintptr_t)stream - (uintptr_t)stub_stream(0)) / 0x3d0);
+}
 
 static CUresult real_create(CUstream *out, unsigned flags)
 {
@@ -30,7 +34,10 @@ static CUresult real_create(CUstream *out, unsigned flags)
     nanosleep(&(struct timespec){0, 20000}, NULL); /* others get on meanwhile */
     return *out = stub_stream(n), CUDA_SUCCESS;
 }
-static CUresult real_create_with(CUstream *out, unsigned flags, int priority) { return (void)priority, real_create(out, flags); }
+static CUresult real_create_with(CUstream *out, unsigned flags, int priority)
+{
+    return (void)priority, real_create(out, flags);
+}
 
 static CUresult real_destroy(CUstream stream)
 {
@@ -48,7 +55,10 @@ static CUcontext context_of(CUstream stream)
     pthread_mutex_unlock(&driver_lock);
     return context;
 }
-static CUresult real_context(CUstream stream, CUcontext *out) { return *out = context_of(stream), CUDA_SUCCESS; }
+static CUresult real_context(CUstream stream, CUcontext *out)
+{
+    return *out = context_of(stream), CUDA_SUCCESS;
+}
 
 static void end_context(CUcontext context)
 {
@@ -66,8 +76,14 @@ static int living(unsigned flags)
     return n;
 }
 
-static CUresult real_range(int *least, int *greatest) { return *least = 0, *greatest = -5, CUDA_SUCCESS; }
-static CUresult real_capturing(CUstream stream, CUstreamCaptureStatus *out) { return (void)stream, *out = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS; }
+static CUresult real_range(int *least, int *greatest)
+{
+    return *least = 0, *greatest = -5, CUDA_SUCCESS;
+}
+static CUresult real_capturing(CUstream stream, CUstreamCaptureStatus *out)
+{
+    return (void)stream, *out = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+}
 
 static void start(enum cs_sharing_kind kind)
 {
@@ -142,7 +158,9 @@ static void run(void *(*program)(void *))
 {
     pthread_t threads[THREADS + 1];
     left = THREADS;
-    for (int i = 0; i <= THREADS; i++) REQUIRE(!pthread_create(&threads[i], NULL, i < THREADS ? program : writer, (void *)(intptr_t)i));
+    for (int i = 0; i <= THREADS; i++)
+        REQUIRE(!pthread_create(
+            &threads[i], NULL, i < THREADS ? program : writer, (void *)(intptr_t)i));
     for (int i = 0; i <= THREADS; i++) pthread_join(threads[i], NULL);
 }
 
@@ -164,7 +182,8 @@ static void *one_context(void *me)
             mine[k] = NULL;
         } else {
             mine[k] = create(t, flags);
-            CHECK(context_of(mine[k]) == context && cs_load(&real[number_of(mine[k])].flags) == flags);
+            CHECK(context_of(mine[k]) == context &&
+                  cs_load(&real[number_of(mine[k])].flags) == flags);
         }
     }
     for (int k = 0; k < 6; k++)
@@ -253,12 +272,15 @@ static void *one_carrier(void *me)
     struct cs_thread *t = enter(stub_context(0, 1));
     CUstream first = NULL;
     for (int i = 0; i < ROUNDS / 10; i++) {
-        const struct cs_steered launch = {.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH}, asks = {.call = CS_CALL_cuStreamGetId, .kind = CS_KIND_STREAM};
+        const struct cs_steered launch = {.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH},
+                                asks = {.call = CS_CALL_cuStreamGetId, .kind = CS_KIND_STREAM};
         struct cs_steer steer;
-        CUstream own = create(t, CU_STREAM_NON_BLOCKING), carrier = cs_steer_stream(&steer, t, own, &launch);
+        CUstream own = create(t, CU_STREAM_NON_BLOCKING),
+                 carrier = cs_steer_stream(&steer, t, own, &launch);
         CHECK(carrier != own && (!first || carrier == first) && steer.asked == own);
         CHECK(cs_steer_stream(&steer, t, own, &asks) == own);
-        CHECK(cs_steer_stream(&steer, t, stub_stream(400), &launch) == stub_stream(400)); /* nobody's */
+        CHECK(cs_steer_stream(&steer, t, stub_stream(400), &launch) ==
+              stub_stream(400)); /* nobody's */
         first = carrier;
         CHECK_IS(destroy(t, own), CUDA_SUCCESS);
         CHECK(context_of(carrier));

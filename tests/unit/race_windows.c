@@ -1,4 +1,5 @@
-/* A window that a thread of the program closes while `custream ctl` brings policies: both tell the writer of it (process/window.c), one at a time. */
+/* A window that a thread of the program closes while `custream ctl` brings policies: both tell the
+ * writer of it (process/window.c), one at a time. */
 #include "shim/process/ctl_answer.c"
 #include "shim/process/window.c"
 

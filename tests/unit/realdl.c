@@ -16,7 +16,8 @@
 
 #include "tests/unit/check.h"
 
-/* Every function and variable that the library's file defines for others, by its section table, which the code under test does not read. */
+/* Every function and variable that the library's file defines for others, by its section table,
+ * which the code under test does not read. */
 static int compare_all(const char *soname)
 {
     struct cs_image image;
@@ -28,7 +29,8 @@ static int compare_all(const char *soname)
     REQUIRE(fd >= 0 && !fstat(fd, &st));
     const char *file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     const ElfW(Ehdr) *head = (const void *)file;
-    const ElfW(Shdr) *sections = (const void *)(file + head->e_shoff), *symbols = NULL, *versions = NULL;
+    const ElfW(Shdr) *sections = (const void *)(file + head->e_shoff), *symbols = NULL,
+                     *versions = NULL;
     for (int i = 0; i < head->e_shnum; i++) {
         if (sections[i].sh_type == SHT_DYNSYM) symbols = &sections[i];
         if (sections[i].sh_type == SHT_GNU_versym) versions = &sections[i];
@@ -40,10 +42,15 @@ static int compare_all(const char *soname)
     for (size_t i = 0; i < symbols->sh_size / sizeof *table; i++) {
         int type = ELF64_ST_TYPE(table[i].st_info), bind = ELF64_ST_BIND(table[i].st_info);
         const char *name = names + table[i].st_name;
-        if (table[i].st_shndx == SHN_UNDEF || table[i].st_shndx == SHN_ABS || (type != STT_FUNC && type != STT_OBJECT)) continue;
-        if ((bind != STB_GLOBAL && bind != STB_WEAK) || version[i] & 0x8000 || version[i] < 2) continue;
+        if (table[i].st_shndx == SHN_UNDEF || table[i].st_shndx == SHN_ABS ||
+            (type != STT_FUNC && type != STT_OBJECT))
+            continue;
+        if ((bind != STB_GLOBAL && bind != STB_WEAK) || version[i] & 0x8000 || version[i] < 2)
+            continue;
         void *ours = cs_image_symbol(&image, name), *loaders = dlsym(handle, name);
-        if (ours != loaders) fprintf(stderr, "%s in %s: %p, not %p\n", name, soname, ours, loaders), check_failures++;
+        if (ours != loaders)
+            fprintf(stderr, "%s in %s: %p, not %p\n", name, soname, ours, loaders),
+                check_failures++;
         compared++;
     }
     return compared;
@@ -96,13 +103,18 @@ static void versions_in(const char *library)
     CHECK_IS(call(&image, "cs_plain"), 4);
     CHECK(cs_image_symbol(&image, "cs_plain") == dlsym(handle, "cs_plain"));
     CHECK(!cs_image_symbol(&image, "cs_hidden"));
-    CHECK(!cs_symbol_behind("cs_plain")); /* in the list of loaded libraries only what was loaded with the program stays, so nobody looks beyond it */
+    CHECK(!cs_symbol_behind("cs_plain")); /* in the list of loaded libraries only what was loaded
+                                             with the program stays, so nobody looks beyond it */
     CHECK(!cs_image_symbol(&image, "cs_elsewhere"));
     /* To what the loader binds a reference with a version. */
-    CHECK(cs_image_function(&image, "cs_sample", "SAMPLE_1") == dlvsym(handle, "cs_sample", "SAMPLE_1"));
-    CHECK(cs_image_function(&image, "cs_sample", "SAMPLE_2") == dlvsym(handle, "cs_sample", "SAMPLE_2"));
-    CHECK(cs_image_function(&image, "cs_gone", "SAMPLE_1") && !cs_image_function(&image, "cs_gone", "SAMPLE_2"));
-    CHECK(!cs_image_function(&image, "cs_sample", "SAMPLE_3") && !cs_image_function(&image, "cs_sample", ""));
+    CHECK(cs_image_function(&image, "cs_sample", "SAMPLE_1") ==
+          dlvsym(handle, "cs_sample", "SAMPLE_1"));
+    CHECK(cs_image_function(&image, "cs_sample", "SAMPLE_2") ==
+          dlvsym(handle, "cs_sample", "SAMPLE_2"));
+    CHECK(cs_image_function(&image, "cs_gone", "SAMPLE_1") &&
+          !cs_image_function(&image, "cs_gone", "SAMPLE_2"));
+    CHECK(!cs_image_function(&image, "cs_sample", "SAMPLE_3") &&
+          !cs_image_function(&image, "cs_sample", ""));
     CHECK(!cs_image_function(&image, "cs_thread_variable", "SAMPLE_1"));
     /* Neither a thread's variable nor a resolver is the address of what the name means. */
     CHECK(!cs_image_symbol(&image, "cs_thread_variable"));
@@ -117,17 +129,24 @@ TEST(versions_through_the_old_hash_table) { versions_in("libversions_sysv.so"); 
 static void of_one(void) {}
 static void of_another(void) {}
 
-/* An old version stands last in its chain. What follows it in the table, or behind the table, is none of the chain's. */
+/* An old version stands last in its chain. What follows it in the table, or behind the table, is
+ * none of the chain's. */
 TEST(an_old_version_at_the_end_of_its_chain)
 {
     enum { GLOBAL_FUNCTION = STB_GLOBAL << 4 | STT_FUNC, HIDDEN = 0x8000 };
-    const ElfW(Sym) symbols[] = {{0}, {.st_name = 1, .st_info = GLOBAL_FUNCTION, .st_shndx = 1, .st_value = (uintptr_t)of_one},
-                                 {.st_name = 1, .st_info = GLOBAL_FUNCTION, .st_shndx = 1, .st_value = (uintptr_t)of_another}};
+    const ElfW(Sym) symbols[] = {{0},
+        {.st_name = 1, .st_info = GLOBAL_FUNCTION, .st_shndx = 1, .st_value = (uintptr_t)of_one},
+        {.st_name = 1,
+            .st_info = GLOBAL_FUNCTION,
+            .st_shndx = 1,
+            .st_value = (uintptr_t)of_another}};
     const ElfW(Half) versions[] = {0, HIDDEN | 2, 3};
     cs_u32 hash = 5381 * 33 + 'f';
     const cs_u32 gnu[] = {1, 1, 1, 0, ~0u, ~0u, 1, hash | 1, hash | 1}, sysv[] = {1, 3, 1, 0, 0, 0};
-    const struct cs_image by_gnu = {.symbols = symbols, .strings = "\0f", .versions = versions, .gnu_hash = gnu};
-    const struct cs_image by_sysv = {.symbols = symbols, .strings = "\0f", .versions = versions, .sysv_hash = sysv};
+    const struct cs_image by_gnu = {
+        .symbols = symbols, .strings = "\0f", .versions = versions, .gnu_hash = gnu};
+    const struct cs_image by_sysv = {
+        .symbols = symbols, .strings = "\0f", .versions = versions, .sysv_hash = sysv};
     CHECK(cs_image_symbol(&by_gnu, "f") == (void *)of_one && !cs_image_symbol(&by_gnu, "g"));
     CHECK(cs_image_symbol(&by_sysv, "f") == (void *)of_one && !cs_image_symbol(&by_sysv, "g"));
 }
@@ -146,7 +165,8 @@ TEST(the_module_of_an_address)
     REQUIRE(cs_module_of((const void *)&check_failures, &module));
     CHECK(cs_module_is_own(&module));
     CHECK_TEXT(cs_module_path(&module), program_invocation_name);
-    CHECK(cs_module_is_same((const void *)&getppid, (const void *)&getpgrp) && !cs_module_is_same((const void *)&getppid, (const void *)&check_failures));
+    CHECK(cs_module_is_same((const void *)&getppid, (const void *)&getpgrp) &&
+          !cs_module_is_same((const void *)&getppid, (const void *)&check_failures));
     CHECK(!cs_module_is_same(NULL, NULL));
 }
 
@@ -161,7 +181,9 @@ TEST(the_name_at_an_address_as_dladdr_finds_it)
     for (uintptr_t at = middle - 200000; at < middle + 200000; at += 997, compared++) {
         const char *ours = cs_image_name_at(&libc, at, &begin);
         REQUIRE(dladdr((void *)at, &info));
-        CHECK(!ours == !info.dli_sname && (!ours || begin == (uintptr_t)info.dli_saddr)); /* one function may have several names */
+        CHECK(!ours == !info.dli_sname &&
+              (!ours ||
+                  begin == (uintptr_t)info.dli_saddr)); /* one function may have several names */
     }
     CHECK(compared > 300);
 }
@@ -204,9 +226,13 @@ TEST(libraries_that_come_and_go_while_others_are_looked_for)
 }
 
 static int behind_count;
-static bool counts(const struct cs_image *image, void *last) { return behind_count++, *(struct cs_image *)last = *image, false; }
+static bool counts(const struct cs_image *image, void *last)
+{
+    return behind_count++, *(struct cs_image *)last = *image, false;
+}
 
-/* All that was loaded with the program is behind it, up to the last; what is opened later is not. */
+/* All that was loaded with the program is behind it, up to the last; what is opened later is not.
+ */
 TEST(what_was_loaded_with_the_program)
 {
     struct cs_image last = {0}, own;
@@ -216,9 +242,11 @@ TEST(what_was_loaded_with_the_program)
     const struct link_map *map = dlopen(NULL, RTLD_NOW);
     for (map = map->l_next; map; map = map->l_next)
         if (map->l_ld && *map->l_name) at_start++;
-    CHECK(behind_count >= at_start && behind_count <= at_start + 1); /* and the system's own, where it has one */
+    CHECK(behind_count >= at_start &&
+          behind_count <= at_start + 1); /* and the system's own, where it has one */
     const int before = behind_count;
-    CHECK(dlopen("libcrypt.so.1", RTLD_NOW) || dlopen("libutil.so.1", RTLD_NOW) || dlopen("libresolv.so.2", RTLD_NOW));
+    CHECK(dlopen("libcrypt.so.1", RTLD_NOW) || dlopen("libutil.so.1", RTLD_NOW) ||
+          dlopen("libresolv.so.2", RTLD_NOW));
     behind_count = 0;
     CHECK(!cs_image_each_behind(counts, &last));
     CHECK_IS(behind_count, before);

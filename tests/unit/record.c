@@ -1,4 +1,5 @@
-/* How a record gets into a ring that is full (trace/record.h), where calls wait for room. The writer is the test's. */
+/* How a record gets into a ring that is full (trace/record.h), where calls wait for room. The
+ * writer is the test's. */
 #include "shim/trace/record.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ bool cs_writer_at_work(void)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
     found_cancelable |= was == PTHREAD_CANCEL_ENABLE;
     errno = EINTR;
-    if (++looks == 3 && thread->ring.slots) cs_store_rel(&thread->ring.tail, cs_load(&thread->ring.head)); /* it has drained the ring */
+    if (++looks == 3 && thread->ring.slots)
+        cs_store_rel(&thread->ring.tail, cs_load(&thread->ring.head)); /* it has drained the ring */
     REQUIRE(looks < 100);
     return true;
 }
@@ -77,19 +79,28 @@ TEST(a_gap_is_told_before_the_next_call_that_has_room)
     start();
     drops = true;
     cs_u64 n = 0;
-    for (; !cs_load(&thread->lost); n++) cs_record_put(thread, &(struct cs_record){.begin = 10 * n, .end = 10 * n + 5, .call = CS_CALL_cuStreamQuery});
+    for (; !cs_load(&thread->lost); n++)
+        cs_record_put(thread,
+            &(struct cs_record){.begin = 10 * n, .end = 10 * n + 5, .call = CS_CALL_cuStreamQuery});
     const cs_u64 kept = n - 1;
     CHECK(cs_load(&thread->lost_begin) == 10 * kept && cs_load(&thread->lost_end) == 10 * kept + 5);
-    for (int i = 0; i < 3; i++, n++) cs_record_put(thread, &(struct cs_record){.begin = 10 * n, .end = 10 * n + 5, .call = CS_CALL_cuStreamQuery});
-    CHECK(!cs_record_put_if_room(thread, &(struct cs_record){.begin = 10 * n, .call = CS_CALL_SITE}));
+    for (int i = 0; i < 3; i++, n++)
+        cs_record_put(thread,
+            &(struct cs_record){.begin = 10 * n, .end = 10 * n + 5, .call = CS_CALL_cuStreamQuery});
+    CHECK(
+        !cs_record_put_if_room(thread, &(struct cs_record){.begin = 10 * n, .call = CS_CALL_SITE}));
     CHECK_IS(cs_load(&thread->lost), 4); /* what is left out without being told of does not count */
-    CHECK(cs_load(&thread->lost_begin) == 10 * kept && cs_load(&thread->lost_end) == 10 * (n - 1) + 5);
+    CHECK(cs_load(&thread->lost_begin) == 10 * kept &&
+          cs_load(&thread->lost_end) == 10 * (n - 1) + 5);
     for (cs_u64 i = 0; i < 2; i++) CHECK_IS(taken().begin, 10 * i);
-    cs_record_put(thread, &(struct cs_record){.begin = 10 * n, .end = 10 * n + 5, .call = CS_CALL_cuStreamQuery});
+    cs_record_put(thread,
+        &(struct cs_record){.begin = 10 * n, .end = 10 * n + 5, .call = CS_CALL_cuStreamQuery});
     for (cs_u64 i = 2; i < kept; i++) CHECK_IS(taken().begin, 10 * i);
     const struct cs_record gap = taken(), next = taken();
-    CHECK(gap.call == CS_CALL_LOSS && gap.value[0] == 4 && gap.begin == 10 * kept && gap.end == 10 * (n - 1) + 5);
+    CHECK(gap.call == CS_CALL_LOSS && gap.value[0] == 4 && gap.begin == 10 * kept &&
+          gap.end == 10 * (n - 1) + 5);
     CHECK(next.call == CS_CALL_cuStreamQuery && next.begin == 10 * n);
     CHECK(!cs_load(&thread->lost) && cs_load(&thread->ring.tail) == cs_load(&thread->ring.head));
-    CHECK(cs_record_put_if_room(thread, &(struct cs_record){.begin = 7, .call = CS_CALL_SITE}) && taken().begin == 7);
+    CHECK(cs_record_put_if_room(thread, &(struct cs_record){.begin = 7, .call = CS_CALL_SITE}) &&
+          taken().begin == 7);
 }

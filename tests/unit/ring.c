@@ -1,4 +1,5 @@
-/* The ring between an application thread and the writer, and what happens when it is full (base/ring.h, trace/record.h). */
+/* The ring between an application thread and the writer, and what happens when it is full
+ * (base/ring.h, trace/record.h). */
 #include "shim/base/ring.h"
 
 #include <sys/mman.h>
@@ -76,7 +77,8 @@ TEST(goes_on_past_the_end_of_its_counters)
     CHECK_IS(cs_load(&ring.head), 2);
 }
 
-/* The thread's ring, drained of its oldest `n` records; calls in them and calls they say were lost are counted. */
+/* The thread's ring, drained of its oldest `n` records; calls in them and calls they say were lost
+ * are counted. */
 static cs_u64 calls, lost;
 static void drain(struct cs_thread *t, cs_u64 n)
 {
@@ -107,7 +109,8 @@ TEST(calls_that_find_it_full_are_counted)
     CHECK_IS(cs_load(&t->lost), 4);
     CHECK_IS(cs_load(&t->lost_begin), 160);
     CHECK_IS(cs_load(&t->lost_end), 191);
-    drain(t, 1); /* room for the gap's own record, not yet for a call: it is lost too, and counted for the next gap */
+    drain(t, 1); /* room for the gap's own record, not yet for a call: it is lost too, and counted
+                    for the next gap */
     CHECK(!call(t, 200));
     CHECK_IS(cs_load(&t->lost), 1);
     CHECK_IS(cs_load(&t->lost_begin), 200);

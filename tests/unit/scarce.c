@@ -1,4 +1,5 @@
-/* Whether threads are scarce (base/scarce.h), by files of the kernel's that the test makes: ./proc and ./sys stand for /proc and /sys. */
+/* Whether threads are scarce (base/scarce.h), by files of the kernel's that the test makes: ./proc
+ * and ./sys stand for /proc and /sys. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,7 +17,10 @@ static int looked; /* how often all processes were gone through */
 
 static int fake_open(const char *path, int flags) { return open(path + 1, flags); }
 static DIR *fake_opendir(const char *path) { return looked++, opendir(path + 1); }
-static int fake_getrlimit(int which, struct rlimit *to) { return (void)which, *to = (struct rlimit){most, most}, 0; }
+static int fake_getrlimit(int which, struct rlimit *to)
+{
+    return (void)which, *to = (struct rlimit){most, most}, 0;
+}
 #include "shim/base/owner.h"
 #define cs_owner_is_machines_root(uid) (!(uid) && !container)
 #define open            fake_open
@@ -47,7 +51,8 @@ static void put_process(const char *pid, unsigned uid, unsigned threads)
 {
     char path[64], text[256];
     snprintf(path, sizeof path, "proc/%s/status", pid);
-    snprintf(text, sizeof text, "Name:\tx\nUid:\t%u\t0\t0\t0\nFDSize:\t64\nThreads:\t%u\nSigQ:\t0/1\n", uid, threads);
+    snprintf(text, sizeof text,
+        "Name:\tx\nUid:\t%u\t0\t0\t0\nFDSize:\t64\nThreads:\t%u\nSigQ:\t0/1\n", uid, threads);
     put(path, text);
 }
 

@@ -1,12 +1,18 @@
-/* STREAMS (policy/shares.c, serial.c): what makes streams of one kind, over a stub of the driver. The rest: tests/cases/test_sharing.py. */
+/* STREAMS (policy/shares.c, serial.c): what makes streams of one kind, over a stub of the driver.
+ * The rest: tests/cases/test_sharing.py. */
 #include <errno.h>
 
 #include "shim/policy/policies.h"
 #include "tests/unit/driver.h"
 
-static CUresult range(int *least, int *greatest) { return *least = 0, *greatest = -5, CUDA_SUCCESS; }
+static CUresult range(int *least, int *greatest)
+{
+    return *least = 0, *greatest = -5, CUDA_SUCCESS;
+}
 
-static struct cs_policy policies[2] = {{.sharing = {.kind = CS_SHARING_POOL, .pool = 2}, .number = 1}, {.sharing = {.kind = CS_SHARING_POOL, .pool = 2}, .number = 2}};
+static struct cs_policy policies[2] = {
+    {.sharing = {.kind = CS_SHARING_POOL, .pool = 2}, .number = 1},
+    {.sharing = {.kind = CS_SHARING_POOL, .pool = 2}, .number = 2}};
 
 static struct cs_thread *start(void)
 {
@@ -25,11 +31,13 @@ static struct cs_stream_set *set_of(struct cs_creation c)
     return c.set;
 }
 
-/* Each in a context, with a rule of a policy or none, blocking or not, and a priority: two differ in one of them, and have different sets. */
+/* Each in a context, with a rule of a policy or none, blocking or not, and a priority: two differ
+ * in one of them, and have different sets. */
 TEST(each_kind_is_apart)
 {
     struct cs_thread *thread = start();
-    static const struct cs_policy *const policy_of[] = {&policies[0], &policies[0], &policies[0], &policies[1], &policies[0]};
+    static const struct cs_policy *const policy_of[] = {
+        &policies[0], &policies[0], &policies[0], &policies[1], &policies[0]};
     static const cs_u16 rule_of[] = {0, 1, 2, 1, CS_RULES};
     struct cs_stream_set *sets[2 * 5 * 2 * 6];
     for (int round = 0; round < 2; round++) {
@@ -41,7 +49,11 @@ TEST(each_kind_is_apart)
                 for (unsigned flags = 0; flags < 2; flags++)
                     for (int priority = 0; priority > -6; priority--, n++) {
                         struct cs_stream_set *set =
-                            set_of((struct cs_creation){.policy = policy_of[by], .rule = rule_of[by], .thread = thread, .flags = flags, .priority = priority});
+                            set_of((struct cs_creation){.policy = policy_of[by],
+                                .rule = rule_of[by],
+                                .thread = thread,
+                                .flags = flags,
+                                .priority = priority});
                         CHECK(set);
                         if (!round) sets[n] = set;
                         CHECK(set == sets[n]);
@@ -51,24 +63,32 @@ TEST(each_kind_is_apart)
     }
 }
 
-/* Without a rule the policy's number says nothing, and what the driver brings into its range is one priority. */
+/* Without a rule the policy's number says nothing, and what the driver brings into its range is one
+ * priority. */
 TEST(what_comes_to_the_same_shares)
 {
     struct cs_thread *thread = start();
-    struct cs_stream_set *least = set_of((struct cs_creation){.policy = &policies[0], .thread = thread}),
-                         *greatest = set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .priority = -5});
+    struct cs_stream_set *least =
+                             set_of((struct cs_creation){.policy = &policies[0], .thread = thread}),
+                         *greatest = set_of((struct cs_creation){
+                             .policy = &policies[0], .thread = thread, .priority = -5});
     CHECK(least && greatest && least != greatest);
     CHECK(set_of((struct cs_creation){.policy = &policies[1], .thread = thread}) == least);
-    CHECK(set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .priority = 1}) == least);
-    CHECK(set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .priority = 100}) == least);
-    CHECK(set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .priority = -6}) == greatest);
-    CHECK(set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .priority = -100}) == greatest);
+    CHECK(set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .priority = 1}) ==
+          least);
+    CHECK(set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .priority = 100}) ==
+          least);
+    CHECK(set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .priority = -6}) ==
+          greatest);
+    CHECK(set_of((struct cs_creation){
+              .policy = &policies[0], .thread = thread, .priority = -100}) == greatest);
 }
 
 TEST(what_is_not_shared)
 {
     struct cs_thread *thread = start();
-    CHECK(!set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .green = (CUgreenCtx)&policies}));
+    CHECK(!set_of((struct cs_creation){
+        .policy = &policies[0], .thread = thread, .green = (CUgreenCtx)&policies}));
     CHECK(!set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .flags = 2}));
     CHECK(!set_of((struct cs_creation){.policy = &policies[0], .thread = thread, .flags = 3}));
     stub_current = NULL;
@@ -86,13 +106,15 @@ static CUresult create(CUstream *stream, unsigned flags)
 
 TEST(each_way_of_sharing_does_its_own)
 {
-    static const enum cs_sharing_kind kinds[] = {CS_SHARING_KEEP, CS_SHARING_SYNC, CS_SHARING_POOL, CS_SHARING_SERIAL};
+    static const enum cs_sharing_kind kinds[] = {
+        CS_SHARING_KEEP, CS_SHARING_SYNC, CS_SHARING_POOL, CS_SHARING_SERIAL};
     struct cs_thread *thread = start();
     cs_real.cuStreamCreate = create;
     cs_real.cuStreamGetGreenCtx = (__typeof__(cs_real.cuStreamGetGreenCtx))(void *)cs_real_missing;
     for (size_t i = 0; i < CS_COUNT(kinds); i++) {
         const struct cs_policy policy = {.sharing = {.kind = kinds[i], .pool = 1}};
-        struct cs_creation c = {.policy = &policy, .thread = thread, .call = CS_CALL_cuStreamCreate};
+        struct cs_creation c = {
+            .policy = &policy, .thread = thread, .call = CS_CALL_cuStreamCreate};
         struct cs_stream *stream = stream_at(make_stream(thread, stub_stream((int)i)));
         REQUIRE(stream);
         CHECK_IS(cs_shares_create(&c), CUDA_SUCCESS);
@@ -109,12 +131,16 @@ TEST(each_way_of_sharing_does_its_own)
 static CUstream destroyed;
 static CUresult destroy(CUstream stream) { return errno = EIO, destroyed = stream, CUDA_SUCCESS; }
 
-/* Two threads have found room for one stream: the second one's is destroyed again, and shares the first. */
+/* Two threads have found room for one stream: the second one's is destroyed again, and shares the
+ * first. */
 TEST(who_comes_last_shares)
 {
     const struct cs_policy policy = {.sharing = {.kind = CS_SHARING_POOL, .pool = 1}, .number = 1};
     struct cs_thread *thread = start();
-    struct cs_creation first = {.policy = &policy, .thread = thread, .call = CS_CALL_cuStreamCreate}, second = first;
+    struct cs_creation first = {.policy = &policy,
+                           .thread = thread,
+                           .call = CS_CALL_cuStreamCreate},
+                       second = first;
     CUstream one = stub_stream(1), other = stub_stream(2);
     cs_real.cuStreamDestroy_v2 = destroy;
     cs_real.cuStreamGetGreenCtx = (__typeof__(cs_real.cuStreamGetGreenCtx))(void *)cs_real_missing;
@@ -128,22 +154,29 @@ TEST(who_comes_last_shares)
     CHECK_IS(errno, EDOM);
     CHECK(other == stub_stream(1) && destroyed == stub_stream(2));
     CHECK_IS(second.shared, first.made);
-    CHECK(cs_load(&stream_at(second.made)->object.ended) && !cs_load(&stream_at(first.made)->object.ended));
-    CHECK(cs_load(&stream_at(first.made)->shares) == 2 && cs_load(&stream_at(first.made)->shares_most) == 2);
+    CHECK(cs_load(&stream_at(second.made)->object.ended) &&
+          !cs_load(&stream_at(first.made)->object.ended));
+    CHECK(cs_load(&stream_at(first.made)->shares) == 2 &&
+          cs_load(&stream_at(first.made)->shares_most) == 2);
     CHECK(stream_at(first.made)->share_place == 1 && !stream_at(second.made)->share_place);
 }
 
 static CUresult answer;
 static CUstreamCaptureStatus status;
-static CUresult captures(CUstream stream, CUstreamCaptureStatus *out) { return (void)stream, *out = status, answer; }
+static CUresult captures(CUstream stream, CUstreamCaptureStatus *out)
+{
+    return (void)stream, *out = status, answer;
+}
 
 /* Where the driver does not say that none is captured, one may be. */
 TEST(what_counts_as_captured)
 {
-    static const CUresult answers[] = {CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT};
+    static const CUresult answers[] = {
+        CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT};
     cs_real.cuStreamIsCapturing = captures;
     for (size_t i = 0; i < CS_COUNT(answers); i++)
-        for (int s = CU_STREAM_CAPTURE_STATUS_NONE; s <= CU_STREAM_CAPTURE_STATUS_INVALIDATED; s++) {
+        for (int s = CU_STREAM_CAPTURE_STATUS_NONE; s <= CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+            s++) {
             answer = answers[i], status = (CUstreamCaptureStatus)s;
             CHECK_IS(cs_stream_is_capturing(stub_stream(1), false), i || s);
         }
@@ -170,8 +203,12 @@ static CUresult exchange(CUstreamCaptureMode *mode)
 /* STREAMS=sync: behind what puts work on a stream, where it was accepted and nobody captures. */
 TEST(what_is_waited_for)
 {
-    static const bool puts_work[CS_KIND_COUNT] = {[CS_KIND_LAUNCH] = true, [CS_KIND_COPY] = true, [CS_KIND_SET] = true, [CS_KIND_GRAPH] = true,
-                                                  [CS_KIND_HOSTFN] = true, [CS_KIND_MEMORY] = true};
+    static const bool puts_work[CS_KIND_COUNT] = {[CS_KIND_LAUNCH] = true,
+        [CS_KIND_COPY] = true,
+        [CS_KIND_SET] = true,
+        [CS_KIND_GRAPH] = true,
+        [CS_KIND_HOSTFN] = true,
+        [CS_KIND_MEMORY] = true};
     const struct cs_policy policy = {.sharing = {.kind = CS_SHARING_SYNC}};
     struct cs_thread *thread = start();
     cs_real.cuStreamSynchronize = await;
@@ -180,13 +217,17 @@ TEST(what_is_waited_for)
     cs_store_rel(&cs_policy_now, &policy);
     for (int kind = 0; kind < CS_KIND_COUNT; kind++)
         for (int how = 0; how < 8; how++) {
-            const bool accepted = how & 1, sibling = how & 2, somebody = how & 4, shall = puts_work[kind] && accepted && !somebody;
+            const bool accepted = how & 1, sibling = how & 2, somebody = how & 4,
+                       shall = puts_work[kind] && accepted && !somebody;
             const CUresult result = accepted ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
             struct cs_steer steer;
             waits = of_sibling = exchanges = 0;
             waited = CUDA_ERROR_LAUNCH_FAILED;
             cs_store(&cs_streams_capturing, somebody);
-            cs_steer_stream(&steer, thread, stub_stream(1), &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = (enum cs_kind)kind, .of_sibling = sibling});
+            cs_steer_stream(&steer, thread, stub_stream(1),
+                &(struct cs_steered){.call = CS_CALL_cuLaunchKernel,
+                    .kind = (enum cs_kind)kind,
+                    .of_sibling = sibling});
             CHECK_IS(cs_steer_done(&steer, result), shall ? CUDA_ERROR_LAUNCH_FAILED : result);
             CHECK_IS(waits, shall);
             CHECK_IS(of_sibling, shall && sibling);
@@ -194,11 +235,14 @@ TEST(what_is_waited_for)
             CHECK_IS(mode_now, CU_STREAM_CAPTURE_MODE_GLOBAL);
         }
     cs_store(&cs_streams_capturing, 0);
-    for (int error = 890; error < 920; error++) { /* a capture that began meanwhile is not the call's fault */
+    for (int error = 890; error < 920;
+        error++) { /* a capture that began meanwhile is not the call's fault */
         struct cs_steer steer;
-        const bool of_capture = error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= CUDA_ERROR_CAPTURED_EVENT;
+        const bool of_capture =
+            error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= CUDA_ERROR_CAPTURED_EVENT;
         waited = (CUresult)error;
-        cs_steer_stream(&steer, thread, stub_stream(1), &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH});
+        cs_steer_stream(&steer, thread, stub_stream(1),
+            &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH});
         CHECK_IS(cs_steer_done(&steer, CUDA_SUCCESS), of_capture ? CUDA_SUCCESS : error);
     }
     cs_store_rel(&cs_policy_now, NULL);

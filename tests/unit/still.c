@@ -26,7 +26,8 @@ TEST(a_deadline_is_over_by_rounds)
 TEST(a_deadline_is_over_by_the_clock)
 {
     struct cs_deadline deadline = cs_deadline_in(100, 50);
-    for (int i = 0; i < 1000; i++) { /* rounds that are cut short, while the clock moves now and then */
+    for (int i = 0; i < 1000;
+        i++) { /* rounds that are cut short, while the clock moves now and then */
         CHECK(!cs_deadline_is_over(&deadline));
         if (i % 5 == 4 && i < 400) stands_at++;
         if (i >= 400) break;
@@ -46,7 +47,10 @@ TEST(the_scale)
 }
 
 static _Atomic bool goes_on;
-static void task(void) { while (!cs_load(&goes_on)) nanosleep(&(struct timespec){0, 1000000}, NULL); }
+static void task(void)
+{
+    while (!cs_load(&goes_on)) nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
 
 TEST(a_task_of_the_aide_that_takes_long)
 {

@@ -22,7 +22,8 @@ static void destroy(struct cs_thread *t, CUstream handle, bool done)
 TEST(a_created_stream_is_found)
 {
     struct cs_thread *t = start();
-    cs_ref ref = cs_stream_created(t, stub_stream(1), CU_STREAM_NON_BLOCKING, -100, CS_CALL_cuStreamCreateWithPriority, (const void *)&start, 1234);
+    cs_ref ref = cs_stream_created(t, stub_stream(1), CU_STREAM_NON_BLOCKING, -100,
+        CS_CALL_cuStreamCreateWithPriority, (const void *)&start, 1234);
     struct cs_stream *stream = stream_at(ref);
     REQUIRE(stream);
     CHECK_IS(find_stream(t, stub_stream(1)), ref);
@@ -81,20 +82,23 @@ TEST(created_while_its_handle_is_being_destroyed)
     struct cs_thread *t = start();
     cs_ref first = make_stream(t, stub_stream(1));
     cs_ref dying = cs_stream_destroying(t, stub_stream(1), false);
-    cs_ref second = make_stream(t, stub_stream(1)); /* another thread, before the driver's destroy has returned */
+    cs_ref second = make_stream(
+        t, stub_stream(1)); /* another thread, before the driver's destroy has returned */
     CHECK_IS(dying, first);
     cs_stream_destroyed(dying, true, cs_ticks());
     CHECK_IS(find_stream(t, stub_stream(1)), second);
     CHECK(cs_load(&stream_at(first)->ended) && !cs_load(&stream_at(second)->ended));
 }
 
-/* Two threads destroy one handle: one of them succeeds, the other is refused, and a third gets the handle anew. Every order of their outcomes. */
+/* Two threads destroy one handle: one of them succeeds, the other is refused, and a third gets the
+ * handle anew. Every order of their outcomes. */
 TEST(a_failing_destroy_beside_a_create)
 {
     for (int order = 0; order < 4; order++) {
         struct cs_thread *t = start();
         cs_ref old = make_stream(t, stub_stream(1));
-        cs_ref won = cs_stream_destroying(t, stub_stream(1), false), refused = cs_stream_destroying(t, stub_stream(1), false);
+        cs_ref won = cs_stream_destroying(t, stub_stream(1), false),
+               refused = cs_stream_destroying(t, stub_stream(1), false);
         CHECK(won == old && refused == old);
         cs_ref fresh = order & 2 ? make_stream(t, stub_stream(1)) : 0;
         if (order & 1) cs_stream_destroyed(won, true, cs_ticks());
@@ -117,9 +121,12 @@ TEST(calls_on_a_dead_handle)
     cs_ref ref = make_stream(t, stub_stream(1));
     cs_u64 early = cs_ticks();
     destroy(t, stub_stream(1), true);
-    CHECK_IS(cs_stream_of(t, stub_stream(1), false, true, early), ref);         /* was under way when it was destroyed */
-    CHECK_IS(cs_stream_of(t, stub_stream(1), false, false, cs_ticks()), ref);   /* refused: it meant the dead one */
-    cs_ref adopted = cs_stream_of(t, stub_stream(1), false, true, cs_ticks() + 1000000); /* accepted later: made by a way we do not see */
+    CHECK_IS(cs_stream_of(t, stub_stream(1), false, true, early),
+        ref); /* was under way when it was destroyed */
+    CHECK_IS(cs_stream_of(t, stub_stream(1), false, false, cs_ticks()),
+        ref); /* refused: it meant the dead one */
+    cs_ref adopted = cs_stream_of(t, stub_stream(1), false, true,
+        cs_ticks() + 1000000); /* accepted later: made by a way we do not see */
     CHECK(adopted && adopted != ref);
     CHECK_IS(stream_at(adopted)->origin, CS_STREAM_ADOPTED);
     CHECK_IS(find_stream(t, stub_stream(1)), adopted);
@@ -147,7 +154,8 @@ TEST(one_that_captures_is_asked_when_that_has_ended)
     stub_captures = 1;
     cs_ref ref = find_stream(t, stub_stream(9));
     REQUIRE(stream_at(ref));
-    CHECK(cs_load(&stream_at(ref)->unasked) && !stream_at(ref)->flags && cs_load(&stream_at(ref)->priority) == -5);
+    CHECK(cs_load(&stream_at(ref)->unasked) && !stream_at(ref)->flags &&
+          cs_load(&stream_at(ref)->priority) == -5);
     cs_stream_capture(ref, cs_ticks());
     CHECK(cs_load(&stream_at(ref)->unasked));
     stub_captures = 0;
@@ -170,7 +178,8 @@ static void *other_thread(void *out)
 TEST(default_streams)
 {
     struct cs_thread *t = start();
-    cs_ref legacy = cs_stream_of(t, NULL, false, true, 0), own = cs_stream_of(t, NULL, true, true, 0), theirs[2];
+    cs_ref legacy = cs_stream_of(t, NULL, false, true, 0),
+           own = cs_stream_of(t, NULL, true, true, 0), theirs[2];
     REQUIRE(stream_at(legacy) && stream_at(own));
     CHECK(legacy != own);
     CHECK_IS(cs_stream_of(t, CU_STREAM_LEGACY, false, true, 0), legacy);
@@ -228,7 +237,8 @@ TEST(a_context_takes_its_streams_and_events_with_it)
 {
     struct cs_thread *t = start();
     CUcontext first = stub_context(0, 1), second = stub_context(1, 2);
-    cs_ref a = make_stream(t, stub_stream(1)), legacy = cs_stream_of(t, NULL, false, true, 0), event = make_event(t, stub_event(1));
+    cs_ref a = make_stream(t, stub_stream(1)), legacy = cs_stream_of(t, NULL, false, true, 0),
+           event = make_event(t, stub_event(1));
     stub_current = second;
     cs_context_set(t, second);
     cs_ref b = make_stream(t, stub_stream(2)), other = make_event(t, stub_event(2));
@@ -241,7 +251,8 @@ TEST(a_context_takes_its_streams_and_events_with_it)
     cs_u32 epoch = cs_load(&cs_context_epoch);
     cs_context_destroyed(cs_context_destroying(first), true);
     CHECK(cs_load(&cs_context_epoch) != epoch);
-    CHECK(cs_load(&stream_at(a)->ended) && cs_load(&stream_at(legacy)->ended) && cs_load(&event_at(event)->ended));
+    CHECK(cs_load(&stream_at(a)->ended) && cs_load(&stream_at(legacy)->ended) &&
+          cs_load(&event_at(event)->ended));
     CHECK(cs_load(&stream_at(last)->ended) && cs_load(&event_at(last_event)->ended));
     CHECK(!cs_load(&stream_at(b)->ended) && !cs_load(&event_at(other)->ended));
     CHECK_IS(find_stream(t, stub_stream(2)), b);
@@ -263,7 +274,8 @@ TEST(a_contexts_handle_comes_back_before_its_destroy_returns)
     CHECK_IS(cs_context_destroying(handle), old);
     cs_context_made(handle), cs_context_set(t, handle); /* on another thread */
     cs_ref anew = cs_context_current(t), after = make_stream(t, stub_stream(2));
-    CHECK(anew && anew != old && cs_load(&((struct cs_context *)cs_pool_get(&cs_contexts, anew))->made));
+    CHECK(anew && anew != old &&
+          cs_load(&((struct cs_context *)cs_pool_get(&cs_contexts, anew))->made));
     cs_context_destroyed(old, true);
     CHECK(cs_load(&stream_at(before)->ended) && !cs_load(&stream_at(after)->ended));
     CHECK_IS(cs_context_of(handle, -1), anew);
@@ -272,7 +284,8 @@ TEST(a_contexts_handle_comes_back_before_its_destroy_returns)
     CHECK_IS(cs_context_of(handle, -1), anew);
     CHECK(!cs_load(&stream_at(after)->ended));
     CHECK_IS(cs_context_destroying(handle), anew);
-    CHECK_IS(cs_context_destroying(handle), anew); /* twice at once: the second is refused, before or after the first has ended */
+    CHECK_IS(cs_context_destroying(handle),
+        anew); /* twice at once: the second is refused, before or after the first has ended */
     cs_context_destroyed(anew, false);
     cs_context_destroyed(anew, true);
     CHECK(cs_load(&stream_at(after)->ended) && cs_context_of(handle, -1) != anew);
@@ -306,7 +319,8 @@ TEST(devices_have_names_and_facts_up_to_the_last_that_is_kept)
         const bool kept = devices[i] < 64;
         CHECK_IS(cs_device_fact(devices[i], 0, &name), 0); /* not met yet */
         CHECK_TEXT(cs_device_name(devices[i]), "");
-        struct cs_context *context = context_at(cs_context_of(stub_context(1, 100 + (int)i), devices[i]));
+        struct cs_context *context =
+            context_at(cs_context_of(stub_context(1, 100 + (int)i), devices[i]));
         CHECK(context && context->device == devices[i]);
         if (kept) snprintf(text, sizeof text, "stub %d", devices[i]);
         CHECK_TEXT(cs_device_name(devices[i]), text);
@@ -355,8 +369,10 @@ TEST(capture_is_noted_by_stream)
     CHECK_IS(cs_stream_captures(ref), 0);
     cs_stream_capture(0, 5);
     CHECK_IS(cs_stream_captures(0), 0);
-    CHECK(cs_capture_is_over(CUDA_SUCCESS) && cs_capture_is_over(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED));
-    CHECK(!cs_capture_is_over(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) && !cs_capture_is_over(CUDA_ERROR_INVALID_VALUE));
+    CHECK(cs_capture_is_over(CUDA_SUCCESS) &&
+          cs_capture_is_over(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED));
+    CHECK(!cs_capture_is_over(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) &&
+          !cs_capture_is_over(CUDA_ERROR_INVALID_VALUE));
 }
 
 static void *one_call(void *unused)
@@ -365,14 +381,20 @@ static void *one_call(void *unused)
     return (void)unused, (void *)(uintptr_t)t->index;
 }
 
-/* Of all errors there are, so many end a capture: the others leave it as it was, or are of a call that meant none. */
+/* Of all errors there are, so many end a capture: the others leave it as it was, or are of a call
+ * that meant none. */
 TEST(which_answers_end_a_capture)
 {
     for (int result = 0; result < 1000; result++) {
-        const bool over = result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
-                          result == CUDA_ERROR_STREAM_CAPTURE_MERGE || result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED ||
-                          result == CUDA_ERROR_STREAM_CAPTURE_ISOLATION || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        if (cs_capture_is_over((CUresult)result) != over) fprintf(stderr, "result %d\n", result), check_failures++;
+        const bool over = result == CUDA_SUCCESS ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_MERGE ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_ISOLATION ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        if (cs_capture_is_over((CUresult)result) != over)
+            fprintf(stderr, "result %d\n", result), check_failures++;
     }
 }
 
@@ -383,7 +405,8 @@ TEST(a_threads_state_is_used_again_when_it_is_drained)
     void *numbers[3];
     cs_threads_init();
     for (int i = 0; i < 3; i++) {
-        REQUIRE(!pthread_create(&thread, NULL, one_call, NULL) && !pthread_join(thread, &numbers[i]));
+        REQUIRE(
+            !pthread_create(&thread, NULL, one_call, NULL) && !pthread_join(thread, &numbers[i]));
         for (struct cs_thread *at = cs_load(&cs_threads); i < 2 && at; at = at->next)
             if (cs_load(&at->state) == CS_THREAD_DONE) cs_thread_recycle(at);
     }
@@ -404,7 +427,8 @@ TEST(a_handle_destroyed_during_a_call_is_not_adopted)
     cs_store(&cs_streams.released, cs_ticks()); /* as the writer does */
     CHECK_IS(release_all(&cs_streams), 1);
     CHECK_IS(cs_stream_of(t, stub_stream(1), false, true, began), 0);
-    ref = cs_stream_of(t, stub_stream(1), false, true, cs_ticks() + 1); /* given out again, out of sight */
+    ref = cs_stream_of(
+        t, stub_stream(1), false, true, cs_ticks() + 1); /* given out again, out of sight */
     REQUIRE(stream_at(ref));
     CHECK_IS(stream_at(ref)->origin, CS_STREAM_ADOPTED);
 
@@ -420,7 +444,8 @@ static void old_reference(int first, int second)
     struct cs_thread *t = start();
     cs_ref old = make_stream(t, stub_stream(first)), ref = 0;
     destroy(t, stub_stream(first), true);
-    for (int i = 0; i < 5000 && ref != old; i++) { /* until the slot's generations have come round */
+    for (int i = 0; i < 5000 && ref != old;
+        i++) { /* until the slot's generations have come round */
         if (ref) destroy(t, stub_stream(second), true);
         release_all(&cs_streams);
         ref = make_stream(t, stub_stream(second));
@@ -452,6 +477,7 @@ TEST(no_number_of_a_stream_is_that_of_another_lane)
     for (int kind = CS_LANE_WORK; kind < CS_LANE_KINDS; kind++)
         for (cs_u32 level = 0; level < CS_LANE_LEVELS; level++) {
             const cs_u32 tid = cs_lane_tid(most, (enum cs_lane_kind)kind, level);
-            CHECK(tid <= INT32_MAX && cs_lane_stream_of(tid) == most && (int)cs_lane_kind_of(tid) == kind);
+            CHECK(tid <= INT32_MAX && cs_lane_stream_of(tid) == most &&
+                  (int)cs_lane_kind_of(tid) == kind);
         }
 }

@@ -1,4 +1,5 @@
-/* Tables of a fixed size (base/memory.h): which part of them the system is asked to have in large pages. */
+/* Tables of a fixed size (base/memory.h): which part of them the system is asked to have in large
+ * pages. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/mman.h>
@@ -42,7 +43,8 @@ static bool is_large_behind_the_first(const char *table, size_t bytes)
 {
     const struct range *range = range_in(table, bytes);
     if (!range || (uintptr_t)range->at % LARGE_PAGE || range->bytes % LARGE_PAGE) return false;
-    const size_t before = (size_t)(range->at - table), behind = (size_t)(table + bytes - range->at) - range->bytes;
+    const size_t before = (size_t)(range->at - table),
+                 behind = (size_t)(table + bytes - range->at) - range->bytes;
     return before >= LARGE_PAGE && before < 2 * LARGE_PAGE && behind < LARGE_PAGE;
 }
 

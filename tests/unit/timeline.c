@@ -1,4 +1,5 @@
-/* Records made into a timeline (trace/timeline.h): calls of the runtime, arrows, lives of streams, at the edges of gaps, parts and the file. */
+/* Records made into a timeline (trace/timeline.h): calls of the runtime, arrows, lives of streams,
+ * at the edges of gaps, parts and the file. */
 #include "shim/match/state.h"
 #include "shim/trace/annotation.h"
 #include "shim/trace/arrow.h"
@@ -28,13 +29,21 @@ static void record(struct cs_record r)
     cs_runtime_before(thread, place++);
     cs_timeline_record(thread, &r);
 }
-static void driver_call(cs_u64 from, cs_u64 to) { record((struct cs_record){.begin = at(from), .end = at(to), .call = CS_CALL_cuStreamQuery}); }
-static void gap(cs_u64 from, cs_u64 to) { record((struct cs_record){.begin = at(from), .end = at(to), .call = CS_CALL_LOSS, .value = {2}}); }
+static void driver_call(cs_u64 from, cs_u64 to)
+{
+    record((struct cs_record){.begin = at(from), .end = at(to), .call = CS_CALL_cuStreamQuery});
+}
+static void gap(cs_u64 from, cs_u64 to)
+{
+    record(
+        (struct cs_record){.begin = at(from), .end = at(to), .call = CS_CALL_LOSS, .value = {2}});
+}
 
 /* That has made the calls since one place of the ring. */
 static void runtime_call(cs_u64 from, cs_u64 to, cs_u64 first)
 {
-    record((struct cs_record){.begin = at(from), .end = at(to), .call = CS_RUNTIME_cudaStreamQuery, .value = {first}});
+    record((struct cs_record){
+        .begin = at(from), .end = at(to), .call = CS_RUNTIME_cudaStreamQuery, .value = {first}});
 }
 
 /* --- calls of the runtime --- */
@@ -47,7 +56,8 @@ TEST(a_gap_that_began_before_a_call_of_the_runtime_stays_outside_of_it)
     gap(10, 40); /* from an earlier call to one that this one made */
     driver_call(50, 60);
     runtime_call(20, 70, first);
-    const char *lost = trace_file_event("\"cs_loss\"", "\"dur\""), *outer = trace_file_event("\"cuda_runtime\"", "");
+    const char *lost = trace_file_event("\"cs_loss\"", "\"dur\""),
+               *outer = trace_file_event("\"cuda_runtime\"", "");
     CHECK_IS(ns_of(lost, "ts"), ns_at(10));
     CHECK_IS(end_of(lost), ns_at(40));
     CHECK_IS(ns_of(outer, "ts"), ns_at(40));
@@ -83,7 +93,8 @@ TEST(the_gap_at_the_end_of_a_full_file_is_that_of_the_calls_left_out)
     begin();
     cs_u64 made = 0;
     captured_begin();
-    while (!cs_output_full() && made < 100000) runtime_call(10 * made, 10 * made + 5, place), made++;
+    while (!cs_output_full() && made < 100000)
+        runtime_call(10 * made, 10 * made + 5, place), made++;
     CHECK_IS(lines_in(captured_end()), 1);
     REQUIRE(cs_output_full());
     const cs_u64 shown = (cs_u64)trace_file_count("\"cuda_runtime\"", "");
@@ -107,22 +118,26 @@ static void fill(void)
     setenv("CUSTREAM_TRACE_MAX", "1M", 1);
     begin();
     captured_begin();
-    for (cs_u64 made = 0; !cs_output_full() && made < 100000; made++) driver_call(10 * made, 10 * made + 5);
+    for (cs_u64 made = 0; !cs_output_full() && made < 100000; made++)
+        driver_call(10 * made, 10 * made + 5);
     captured_end();
     REQUIRE(cs_output_full());
 }
 
-/* A range of a thread is one event, told of by its pop; one of the process is one, told of by its start. */
+/* A range of a thread is one event, told of by its pop; one of the process is one, told of by its
+ * start. */
 TEST(each_range_and_mark_that_a_full_file_lacks_counts_once)
 {
     static const struct {
         cs_u16 call;
         cs_u64 adds;
-    } rows[] = {{CS_CALL_RANGE_PUSH, 0}, {CS_CALL_RANGE_POP, 1}, {CS_CALL_MARK, 1}, {CS_CALL_RANGE_START, 1}, {CS_CALL_RANGE_END, 0}, {CS_CALL_cuStreamQuery, 1}};
+    } rows[] = {{CS_CALL_RANGE_PUSH, 0}, {CS_CALL_RANGE_POP, 1}, {CS_CALL_MARK, 1},
+        {CS_CALL_RANGE_START, 1}, {CS_CALL_RANGE_END, 0}, {CS_CALL_cuStreamQuery, 1}};
     fill();
     for (size_t i = 0; i < CS_COUNT(rows); i++) {
         const cs_u64 before = left_out();
-        record((struct cs_record){.begin = at(2000000 + i), .end = at(2000001 + i), .call = rows[i].call});
+        record((struct cs_record){
+            .begin = at(2000000 + i), .end = at(2000001 + i), .call = rows[i].call});
         CHECK_IS(left_out() - before, rows[i].adds);
     }
 }
@@ -138,7 +153,8 @@ static void next_part(void)
 static void push(cs_u64 when, cs_u32 id)
 {
     struct cs_record r = {.begin = at(when), .end = at(when), .call = CS_CALL_RANGE_PUSH};
-    cs_annotation_pack(r.value, &(struct cs_annotation){0}, (struct cs_annotation_record){.id = id, .place = (cs_u16)(id - 1)});
+    cs_annotation_pack(r.value, &(struct cs_annotation){0},
+        (struct cs_annotation_record){.id = id, .place = (cs_u16)(id - 1)});
     record(r);
 }
 
@@ -149,9 +165,15 @@ TEST(an_arrow_from_the_first_call_of_a_part_leaves_its_slice)
     push(1, 2);
     driver_call(10, 20);
     next_part();
-    record((struct cs_record){.begin = at(20), .end = at(30), .call = CS_CALL_cuEventRecord}); /* it gives way to the ranges that go on */
-    record((struct cs_record){.begin = at(40), .end = at(50), .call = CS_CALL_cuEventSynchronize, .value = {0, at(20), thread->tid}});
-    const char *from = trace_file_event("\"cs_dep\"", "\"ph\":\"s\""), *slice = trace_file_event("\"cuEventRecord\"", "");
+    record((struct cs_record){.begin = at(20),
+        .end = at(30),
+        .call = CS_CALL_cuEventRecord}); /* it gives way to the ranges that go on */
+    record((struct cs_record){.begin = at(40),
+        .end = at(50),
+        .call = CS_CALL_cuEventSynchronize,
+        .value = {0, at(20), thread->tid}});
+    const char *from = trace_file_event("\"cs_dep\"", "\"ph\":\"s\""),
+               *slice = trace_file_event("\"cuEventRecord\"", "");
     CHECK_IS(ns_of(slice, "ts"), ns_at(20) + 2);
     CHECK_IS(ns_of(from, "ts"), ns_of(slice, "ts"));
     CHECK_IS(cs_totals.arrows_between_parts, 0);
@@ -191,14 +213,17 @@ TEST(a_life_that_ended_before_the_part_ends_there)
     driver_call(40, 50);
     cs_store(&ended->ended, at(30));
     next_part();
-    const char *end = trace_file_event("\"cs_stream\"", "\"stream 13 ends\""), *cut = trace_file_event("\"cs_stream\"", "\"stream 14 goes on\"");
+    const char *end = trace_file_event("\"cs_stream\"", "\"stream 13 ends\""),
+               *cut = trace_file_event("\"cs_stream\"", "\"stream 14 goes on\"");
     CHECK_IS(ns_of(end, "ts"), ns_at(30));
     CHECK(strstr(end, "\"cs.stream\":13,"));
     CHECK(strstr(end, "\"destroyed\":true"));
     CHECK_IS(ns_of(cut, "ts"), ns_at(50));
     CHECK(strstr(cut, "\"cs.stream\":14,"));
     CHECK(strstr(cut, "\"continues\":true"));
-    CHECK_IS(trace_file_count("\"stream 13 goes on\"", "") + trace_file_count("\"stream 14 ends\"", ""), 0);
+    CHECK_IS(
+        trace_file_count("\"stream 13 goes on\"", "") + trace_file_count("\"stream 14 ends\"", ""),
+        0);
 }
 
 /* A part reaches as far as the calls that are in it, those of the runtime too. */
@@ -218,7 +243,8 @@ TEST(a_life_is_cut_behind_the_last_call_of_the_runtime)
 TEST(a_capture_of_a_stream_that_there_was_no_room_for)
 {
     begin();
-    record((struct cs_record){.begin = at(0), .end = at(10), .call = CS_CALL_cuStreamBeginCapture_v2});
+    record(
+        (struct cs_record){.begin = at(0), .end = at(10), .call = CS_CALL_cuStreamBeginCapture_v2});
     driver_call(20, 30);
     CHECK_IS(trace_file_count("\"cuda_driver\"", ""), 2);
 }
@@ -231,8 +257,15 @@ TEST(a_capture_is_a_slice_beside_its_stream)
     for (cs_u64 i = 0; i < CS_COUNT(ends); i++) {
         struct cs_stream *stream = new_stream(13 + (cs_u32)i);
         const cs_u64 from = 100 * i;
-        record((struct cs_record){.begin = at(from), .end = at(from + 10), .call = CS_CALL_cuStreamBeginCapture_v2, .stream = cs_load(&stream->object.ref)});
-        record((struct cs_record){.begin = at(from + 20), .end = at(from + 30), .call = ends[i], .stream = cs_load(&stream->object.ref), .value = {at(from + 10)}});
+        record((struct cs_record){.begin = at(from),
+            .end = at(from + 10),
+            .call = CS_CALL_cuStreamBeginCapture_v2,
+            .stream = cs_load(&stream->object.ref)});
+        record((struct cs_record){.begin = at(from + 20),
+            .end = at(from + 30),
+            .call = ends[i],
+            .stream = cs_load(&stream->object.ref),
+            .value = {at(from + 10)}});
         CHECK_IS(trace_file_count("\"cs_stream\"", "\"name\":\"capture\""), i + 1);
         CHECK(cs_captures(stream, at(from + 15)) && !cs_captures(stream, at(from + 20)));
     }
@@ -243,11 +276,15 @@ TEST(a_stream_is_in_a_capture_from_the_begin_of_its_wait_on)
     begin();
     struct cs_stream *origin = new_stream(13), *joined = new_stream(14);
     const cs_ref on[] = {cs_load(&origin->object.ref), cs_load(&joined->object.ref)};
-    record((struct cs_record){.begin = at(0), .end = at(10), .call = CS_CALL_cuStreamBeginCapture_v2, .stream = on[0]});
-    record((struct cs_record){.begin = at(20), .end = at(30), .call = CS_CALL_cuEventRecord, .stream = on[0]});
-    struct cs_record wait = {.begin = at(40), .end = at(50), .call = CS_CALL_cuStreamWaitEvent, .stream = on[1]};
+    record((struct cs_record){
+        .begin = at(0), .end = at(10), .call = CS_CALL_cuStreamBeginCapture_v2, .stream = on[0]});
+    record((struct cs_record){
+        .begin = at(20), .end = at(30), .call = CS_CALL_cuEventRecord, .stream = on[0]});
+    struct cs_record wait = {
+        .begin = at(40), .end = at(50), .call = CS_CALL_cuStreamWaitEvent, .stream = on[1]};
     for (int i = 0; i + 1 < CS_VALUES; i++)
-        if (cs_call_info[wait.call].shown[i].format == CS_FORMAT_CAUSE) wait.value[i] = at(20), wait.value[i + 1] = (cs_u64)on[0] << 32 | thread->tid;
+        if (cs_call_info[wait.call].shown[i].format == CS_FORMAT_CAUSE)
+            wait.value[i] = at(20), wait.value[i + 1] = (cs_u64)on[0] << 32 | thread->tid;
     record(wait);
     CHECK(!cs_captures(joined, at(39)));
     CHECK(cs_captures(joined, at(45))); /* another thread's call, while the wait was made */
@@ -262,9 +299,14 @@ TEST(a_stream_waits_from_the_begin_of_the_call_on)
     struct cs_match_lane *from = cs_match_lane_of(recorded), *lane = cs_match_lane_of(waits);
     from->last = ++cs_match.ops.newest;
     *cs_op_place(from->last) = (struct cs_op){.id = from->last, .begin = at(10), .end = at(11)};
-    struct cs_record wait = {.begin = at(40), .end = at(50), .call = CS_CALL_cuStreamWaitEvent, .stream = cs_load(&waits->object.ref)};
+    struct cs_record wait = {.begin = at(40),
+        .end = at(50),
+        .call = CS_CALL_cuStreamWaitEvent,
+        .stream = cs_load(&waits->object.ref)};
     for (int i = 0; i + 1 < CS_VALUES; i++)
-        if (cs_call_info[wait.call].shown[i].format == CS_FORMAT_CAUSE) wait.value[i] = at(20), wait.value[i + 1] = (cs_u64)cs_load(&recorded->object.ref) << 32 | thread->tid;
+        if (cs_call_info[wait.call].shown[i].format == CS_FORMAT_CAUSE)
+            wait.value[i] = at(20),
+            wait.value[i + 1] = (cs_u64)cs_load(&recorded->object.ref) << 32 | thread->tid;
     record(wait);
     CHECK(lane->event_wait == 1 && cs_match.event_wait_count == 1);
     const struct cs_event_wait *kept = &cs_match.table.event_waits[0];
@@ -273,7 +315,8 @@ TEST(a_stream_waits_from_the_begin_of_the_call_on)
     record(wait);
     CHECK(lane->event_wait == 1 && cs_match.event_wait_count == 1);
     const char *row = trace_file_event("\"cuda_sync\"", "");
-    CHECK(strstr(row, "\"Stream Wait Event\"") && strstr(row, "\"args\":{\"device\":0,\"cs.stream\":14,\"recorded on\":13}"));
+    CHECK(strstr(row, "\"Stream Wait Event\"") &&
+          strstr(row, "\"args\":{\"device\":0,\"cs.stream\":14,\"recorded on\":13}"));
     CHECK_IS(ns_of(row, "ts"), ns_at(40));
     CHECK_IS(end_of(row), ns_at(50));
 }
@@ -312,7 +355,8 @@ TEST(a_life_ends_behind_its_last_work)
 static void process_range(cs_u16 call, cs_u64 when, cs_u32 id)
 {
     struct cs_record r = {.begin = at(when), .end = at(when + 1), .call = call};
-    cs_annotation_pack(r.value, &(struct cs_annotation){0}, (struct cs_annotation_record){.id = id});
+    cs_annotation_pack(
+        r.value, &(struct cs_annotation){0}, (struct cs_annotation_record){.id = id});
     record(r);
 }
 
@@ -325,12 +369,16 @@ TEST(a_range_of_the_process_goes_on_in_the_next_part)
     process_range(CS_CALL_RANGE_END, 20, 6);
     driver_call(30, 40);
     next_part();
-    REQUIRE(trace_file_events("\"ph\":\"b\"", "", ends, 4) == 2 && trace_file_events("\"ph\":\"e\"", "", ends, 4) == 1);
-    CHECK(strstr(ends[0], "goes on in the next part") && strstr(ends[0], "\"local\":5}") && ns_of(ends[0], "ts") == ns_at(40));
+    REQUIRE(trace_file_events("\"ph\":\"b\"", "", ends, 4) == 2 &&
+            trace_file_events("\"ph\":\"e\"", "", ends, 4) == 1);
+    CHECK(strstr(ends[0], "goes on in the next part") && strstr(ends[0], "\"local\":5}") &&
+          ns_of(ends[0], "ts") == ns_at(40));
     process_range(CS_CALL_RANGE_START, 15, 6); /* another thread's ring */
     process_range(CS_CALL_RANGE_END, 50, 5);
-    REQUIRE(trace_file_events("\"ph\":\"b\"", "", ends, 4) == 3 && trace_file_events("\"ph\":\"e\"", "", ends, 4) == 3);
-    CHECK(strstr(ends[1], "\"local\":6}") && strstr(ends[2], "\"local\":5}") && ns_of(ends[2], "ts") == ns_at(51));
+    REQUIRE(trace_file_events("\"ph\":\"b\"", "", ends, 4) == 3 &&
+            trace_file_events("\"ph\":\"e\"", "", ends, 4) == 3);
+    CHECK(strstr(ends[1], "\"local\":6}") && strstr(ends[2], "\"local\":5}") &&
+          ns_of(ends[2], "ts") == ns_at(51));
     next_part();
     cs_annotations_end();
     CHECK(trace_file_count("\"ph\":\"b\"", "") == 3 && trace_file_count("\"ph\":\"e\"", "") == 3);
@@ -357,7 +405,8 @@ TEST(a_range_whose_push_was_lost_stands_beside_the_calls)
     struct cs_record r = {.begin = at(10), .end = at(20), .call = CS_CALL_RANGE_POP};
     cs_annotation_pack(r.value, &(struct cs_annotation){0}, (struct cs_annotation_record){.id = 1});
     record(r);
-    const char *first = trace_file_event("\"ph\":\"b\"", "\"cs.note\":\"its begin was lost\""), *last = trace_file_event("\"ph\":\"e\"", "");
+    const char *first = trace_file_event("\"ph\":\"b\"", "\"cs.note\":\"its begin was lost\""),
+               *last = trace_file_event("\"ph\":\"e\"", "");
     CHECK(ns_of(first, "ts") == ns_at(10) && ns_of(last, "ts") == ns_at(20));
     push(30, 2);
     r.begin = at(32), r.end = at(40);
@@ -366,16 +415,19 @@ TEST(a_range_whose_push_was_lost_stands_beside_the_calls)
     CHECK_IS(cs_totals.sum.recorded, 3);
 }
 
-/* The viewer shows a mark on the slice that is there: it takes a nanosecond of the thread's row, and what comes in it begins later. */
+/* The viewer shows a mark on the slice that is there: it takes a nanosecond of the thread's row,
+ * and what comes in it begins later. */
 TEST(marks_stand_behind_the_slice_before_them)
 {
     begin();
     const char *marks[3];
     driver_call(10, 20);
-    for (int i = 0; i < 2; i++) record((struct cs_record){.begin = at(15), .end = at(15), .call = CS_CALL_MARK});
+    for (int i = 0; i < 2; i++)
+        record((struct cs_record){.begin = at(15), .end = at(15), .call = CS_CALL_MARK});
     record((struct cs_record){.begin = at(30), .end = at(30), .call = CS_CALL_MARK});
     driver_call(25, 40);
-    REQUIRE(trace_file_events("\"ph\":\"i\",\"s\":\"t\",\"cat\":\"user_annotation\"", "(no text)", marks, 3) == 3);
+    REQUIRE(trace_file_events("\"ph\":\"i\",\"s\":\"t\",\"cat\":\"user_annotation\"", "(no text)",
+                marks, 3) == 3);
     CHECK_IS(ns_of(marks[0], "ts"), ns_at(20));
     CHECK_IS(ns_of(marks[1], "ts"), ns_at(20) + 1);
     CHECK_IS(ns_of(marks[2], "ts"), ns_at(30));

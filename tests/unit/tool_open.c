@@ -1,6 +1,7 @@
 /*
- * tool_open PATTERN [hold | empty]: opens a trace as the shim does and prints the name it got, or why not. It writes the head of a trace into it, unless it is to
- * be left `empty`; with `hold` the file stays open until stdin ends, as a process that runs on keeps it.
+ * tool_open PATTERN [hold | empty]: opens a trace as the shim does and prints the name it got, or
+ * why not. It writes the head of a trace into it, unless it is to be left `empty`; with `hold` the
+ * file stays open until stdin ends, as a process that runs on keeps it.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@
 #include "shim/base/options.h"
 #include "shim/out/path.h"
 
-static const char head[] = "{\"schemaVersion\":2,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":1,\n\"metadata\":{\"tool\":\"custream 0\"}}\n";
+static const char head[] = "{\"schemaVersion\":2,\"displayTimeUnit\":\"ns\","
+                           "\"baseTimeNanoseconds\":1,\n\"metadata\":{\"tool\":\"custream 0\"}}\n";
 
 int main(int argc, char **argv)
 {

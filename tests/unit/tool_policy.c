@@ -1,5 +1,6 @@
 /*
- * tool_policy: policy files from stdin, each as its length in eight hexadecimal digits and its bytes; for each, on stdout, "ok" or the error, and a NUL.
+ * tool_policy: policy files from stdin, each as its length in eight hexadecimal digits and its
+ * bytes; for each, on stdout, "ok" or the error, and a NUL.
  */
 #include <stdio.h>
 #include <stdlib.h>

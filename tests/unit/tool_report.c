@@ -1,4 +1,5 @@
-/* Prints a report made by hand, whose values are hard to print: tool_report FORM COLUMNS [color|SECTION...], FORM being text, json or csv. */
+/* Prints a report made by hand, whose values are hard to print: tool_report FORM COLUMNS
+ * [color|SECTION...], FORM being text, json or csv. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,31 +7,54 @@
 #include "tools/custream/report/report.h"
 
 static const struct column run_columns[] = {
-    {"program", "program", UNIT_TEXT, COLUMN_NAMES},         {"pid", "process", UNIT_COUNT, COLUMN_NAMES},      {"rank", "rank", UNIT_COUNT, 0},
-    {"source", "GPU times", UNIT_TEXT, 0},       {"wall_ns", "ran for", UNIT_NS, 0},    {"calls", "calls", UNIT_COUNT, 0},
-    {"works", "GPU work", UNIT_COUNT, 0},        {"threads", "threads", UNIT_COUNT, 0}, {"streams", "streams", UNIT_COUNT, 0},
-    {"unused_streams", "unused", UNIT_COUNT, 0}, {"whole", "whole", UNIT_TEXT, 0},
+    {"program", "program", UNIT_TEXT, COLUMN_NAMES},
+    {"pid", "process", UNIT_COUNT, COLUMN_NAMES},
+    {"rank", "rank", UNIT_COUNT, 0},
+    {"source", "GPU times", UNIT_TEXT, 0},
+    {"wall_ns", "ran for", UNIT_NS, 0},
+    {"calls", "calls", UNIT_COUNT, 0},
+    {"works", "GPU work", UNIT_COUNT, 0},
+    {"threads", "threads", UNIT_COUNT, 0},
+    {"streams", "streams", UNIT_COUNT, 0},
+    {"unused_streams", "unused", UNIT_COUNT, 0},
+    {"whole", "whole", UNIT_TEXT, 0},
 };
 static const struct column device_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},  {"name", "name", UNIT_TEXT, 0},  {"span_ns", "span", UNIT_NS, 0},
-    {"busy", "busy", UNIT_SHARE, 0},  {"idle_ns", "idle", UNIT_NS, 0}, {"at_once", "at once", UNIT_COUNT, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"name", "name", UNIT_TEXT, 0},
+    {"span_ns", "span", UNIT_NS, 0},
+    {"busy", "busy", UNIT_SHARE, 0},
+    {"idle_ns", "idle", UNIT_NS, 0},
+    {"at_once", "at once", UNIT_COUNT, 0},
     {"works", "work", UNIT_COUNT, 0},
 };
 static const struct column finding_columns[] = {
-    {"id", "finding", UNIT_TEXT, COLUMN_NAMES},    {"title", "title", UNIT_TEXT, 0},  {"stream", "stream", UNIT_TEXT, COLUMN_NAMES},
-    {"cost_ns", "cost", UNIT_NS, 0},   {"times", "times", UNIT_COUNT, 0}, {"evidence", "seen", UNIT_TEXT, 0},
-    {"remedy", "to do", UNIT_TEXT, 0}, {"page", "page", UNIT_TEXT, 0},
+    {"id", "finding", UNIT_TEXT, COLUMN_NAMES},
+    {"title", "title", UNIT_TEXT, 0},
+    {"stream", "stream", UNIT_TEXT, COLUMN_NAMES},
+    {"cost_ns", "cost", UNIT_NS, 0},
+    {"times", "times", UNIT_COUNT, 0},
+    {"evidence", "seen", UNIT_TEXT, 0},
+    {"remedy", "to do", UNIT_TEXT, 0},
+    {"page", "page", UNIT_TEXT, 0},
 };
 static const struct column kernel_columns[] = {
-    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES},       {"times", "times", UNIT_COUNT, 0}, {"total_ns", "total", UNIT_NS, 0},
-    {"fills", "fills", UNIT_SHARE, 0},     {"bytes", "bytes", UNIT_BYTES, 0}, {"rate", "rate", UNIT_GBPS, 0},
+    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES},
+    {"times", "times", UNIT_COUNT, 0},
+    {"total_ns", "total", UNIT_NS, 0},
+    {"fills", "fills", UNIT_SHARE, 0},
+    {"bytes", "bytes", UNIT_BYTES, 0},
+    {"rate", "rate", UNIT_GBPS, 0},
     {"nothing", "nothing", UNIT_COUNT, 0},
 };
-static const struct column idle_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES}, {"why", "why", UNIT_TEXT, COLUMN_NAMES}, {"share", "share", UNIT_SHARE, 0}};
+static const struct column idle_columns[] = {{"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"why", "why", UNIT_TEXT, COLUMN_NAMES}, {"share", "share", UNIT_SHARE, 0}};
 static const struct column host_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES}, {"thread", "thread", UNIT_TEXT, COLUMN_NAMES}, {"doing", "it was", UNIT_TEXT, COLUMN_NAMES},
-    {"call", "call", UNIT_TEXT, COLUMN_NAMES},   {"share", "share", UNIT_SHARE, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES},
+    {"doing", "it was", UNIT_TEXT, COLUMN_NAMES},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES},
+    {"share", "share", UNIT_SHARE, 0},
 };
 static const struct column empty_columns[] = {{"key", "key", UNIT_TEXT, COLUMN_NAMES}};
 #define COLUMNS(of) of, sizeof of / sizeof *of
@@ -60,7 +84,8 @@ static void add_idle(struct report *report)
         double device;
         const char *why;
         double share;
-    } rows[] = {{0, "the host had not enqueued it", 0.8}, {1, "another GPU", 1}, {0, "a wait for an event", 0.06}, {0, "too little to say", 0.04}};
+    } rows[] = {{0, "the host had not enqueued it", 0.8}, {1, "another GPU", 1},
+        {0, "a wait for an event", 0.06}, {0, "too little to say", 0.04}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct cell *row = table_row(idle);
         row[0].number = rows[i].device;
@@ -68,8 +93,9 @@ static void add_idle(struct report *report)
         row[2].number = rows[i].share;
     }
     struct table *host = report_table(report, "idle_host", "Idle host", COLUMNS(host_columns));
-    static const char *const texts[][3] = {
-        {"main 4250", "own code", ""}, {"main 4250", "blocked", "cuCtxSynchronize"}, {"loader 4251", "in a call", "cuMemAlloc_v2"}, {"x", "y", ""}};
+    static const char *const texts[][3] = {{"main 4250", "own code", ""},
+        {"main 4250", "blocked", "cuCtxSynchronize"}, {"loader 4251", "in a call", "cuMemAlloc_v2"},
+        {"x", "y", ""}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct cell *row = table_row(host);
         for (size_t c = 0; c < 3; c++) row[c + 1].text = texts[i][c];
@@ -80,14 +106,12 @@ static void add_idle(struct report *report)
 
 static void add_findings(struct report *report)
 {
-    struct table *findings = report_table(report, "findings", "What to change, the most expensive first", COLUMNS(finding_columns));
-    static const char *const texts[] = {
-        "CS101",
-        "Work on the default stream holds other streams back",
-        "stream 7 (default)",
-        "",
-        "",
-        "The kernel \"k\" on stream 13 was ready and waited for Memcpy HtoD on the legacy default stream, which nothing else asked for.",
+    struct table *findings = report_table(
+        report, "findings", "What to change, the most expensive first", COLUMNS(finding_columns));
+    static const char *const texts[] = {"CS101",
+        "Work on the default stream holds other streams back", "stream 7 (default)", "", "",
+        "The kernel \"k\" on stream 13 was ready and waited for Memcpy HtoD on the legacy default "
+        "stream, which nothing else asked for.",
         "Name a stream in the copy, or run with CUSTREAM_DEFAULT_STREAM=per-thread.",
         "docs/findings.md#cs101"};
     for (int i = 0; i < 2; i++) {
@@ -100,7 +124,8 @@ static void add_findings(struct report *report)
     findings->shown = 1;
 }
 
-static void add_kernel(struct table *kernels, const char *name, double times, double total, double fills, double bytes, double rate)
+static void add_kernel(struct table *kernels, const char *name, double times, double total,
+    double fills, double bytes, double rate)
 {
     struct cell *row = table_row(kernels);
     row[0].text = name;
@@ -123,8 +148,10 @@ int main(int argc, char **argv)
     struct table *kernels = report_table(&report, "kernels", "Kernels", COLUMNS(kernel_columns));
     kernels->note = "The time of a kernel is from its begin to its end on the GPU.";
     kernels->shown = 4;
-    add_kernel(kernels, "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul>>(int)", 1234567,
-               999.96e3, 1, 4096, 3350.5);
+    add_kernel(kernels,
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+        "std::array<char*, 1ul>>(int)",
+        1234567, 999.96e3, 1, 4096, 3350.5);
     add_kernel(kernels, "q\"uote, and \xe4\xb8\xad\xe6\x96\x87", 1.5, 999, 0.0001, 1023, 0);
     add_kernel(kernels, "bad \xff\x1b[31m\r\nUTF-8", 0, 1.5e11, 0, 1536, INFINITY);
     add_kernel(kernels, NULL, NAN, NAN, NAN, NAN, NAN);
@@ -132,13 +159,13 @@ int main(int argc, char **argv)
     report_table(&report, "empty", "Empty", COLUMNS(empty_columns));
     const bool color = argc > 3 && !strcmp(argv[3], "color");
     const struct print print = {.report = &report,
-                                .of = &of,
-                                .files = argv,
-                                .file_count = 1,
-                                .columns = atoi(argv[2]),
-                                .color = color,
-                                .sections = (const char *const *)argv + 3,
-                                .section_count = color ? 0 : argc - 3};
+        .of = &of,
+        .files = argv,
+        .file_count = 1,
+        .columns = atoi(argv[2]),
+        .color = color,
+        .sections = (const char *const *)argv + 3,
+        .section_count = color ? 0 : argc - 3};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (!strcmp(argv[1], forms[i].name)) forms[i].print(stdout, &print);
     report_free(&report);

@@ -1,6 +1,8 @@
 /*
- * tool_runtime: calls of the runtime with those of the driver in them, made into a timeline at CUSTREAM_TRACE as a clock tells them that often says the
- * same twice: what a processor's counter of few MHz gives. Prints how many of either it made; tests/cases/test_runtime.py says what has to come of it.
+ * tool_runtime: calls of the runtime with those of the driver in them, made into a timeline at
+ * CUSTREAM_TRACE as a clock tells them that often says the same twice: what a processor's counter
+ * of few MHz gives. Prints how many of either it made; tests/cases/test_runtime.py says what has to
+ * come of it.
  */
 #include <stdio.h>
 
@@ -51,7 +53,8 @@ static void runtime_call(cs_u32 calls)
     cs_u64 first = place, begin = now();
     passed += GRAIN - passed % GRAIN; /* as wrap/runtime.c waits */
     for (cs_u32 i = 0; i < calls; i++) driver_call();
-    record((struct cs_record){.begin = begin, .end = now(), .call = CS_RUNTIME_cudaStreamQuery, .value = {first}});
+    record((struct cs_record){
+        .begin = begin, .end = now(), .call = CS_RUNTIME_cudaStreamQuery, .value = {first}});
     made[1]++;
 }
 
@@ -59,7 +62,8 @@ int main(void)
 {
     cs_options_read();
     cs_realdl_init();
-    if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init()) return 2;
+    if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init())
+        return 2;
     cs_clock_init();
     if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open(&cs_totals_teller)) return 3;
     cs_clock_sync();

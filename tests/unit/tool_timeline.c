@@ -1,8 +1,10 @@
 /*
- * tool_timeline CALLS [FILE_LIMIT [killed|unsure]]: a timeline of that many calls, made from records as the writer thread makes it, at
- * CUSTREAM_TRACE. FILE_LIMIT is the size in bytes beyond which the system refuses to let a file grow, as a full disk would; `killed`: the process is,
- * after the first flush that fails; `unsure`: likewise, but the system has written what it refuses, and refuses the next write too. Prints how often
- * it flushed; the file must be whole after every flush.
+ * tool_timeline CALLS [FILE_LIMIT [killed|unsure]]: a timeline of that many calls, made from
+ * records as the writer thread makes it, at CUSTREAM_TRACE. FILE_LIMIT is the size in bytes beyond
+ * which the system refuses to let a file grow, as a full disk would; `killed`: the process is,
+ * after the first flush that fails; `unsure`: likewise, but the system has written what it refuses,
+ * and refuses the next write too. Prints how often it flushed; the file must be whole after every
+ * flush.
  */
 #include <errno.h>
 #include <signal.h>
@@ -44,7 +46,8 @@ int main(int argc, char **argv)
     if (!strcmp(how, "unsure")) unsure = limit, limit = 0;
     cs_options_read();
     cs_realdl_init();
-    if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init()) return 2;
+    if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init())
+        return 2;
     cs_clock_init();
     signal(SIGXFSZ, SIG_IGN); /* the writer thread has it blocked */
     if (limit && setrlimit(RLIMIT_FSIZE, &(struct rlimit){(rlim_t)limit, (rlim_t)limit})) return 2;
@@ -63,7 +66,10 @@ int main(int argc, char **argv)
     cs_u64 tick = cs_ticks();
     int flushes = 1;
     for (long i = 0; i < calls; i++) {
-        struct cs_record r = {.begin = tick, .end = tick + 1000, .call = CS_CALL_cuLaunchKernel, .stream = cs_load(&cs_pool_slot(&cs_streams, (cs_u32)i % 20)->ref)};
+        struct cs_record r = {.begin = tick,
+            .end = tick + 1000,
+            .call = CS_CALL_cuLaunchKernel,
+            .stream = cs_load(&cs_pool_slot(&cs_streams, (cs_u32)i % 20)->ref)};
         r.value[0] = kernel;
         r.value[1] = r.value[2] = r.value[3] = (cs_u64)1 << 32 | 1;
         cs_timeline_record(thread, &r);
@@ -71,7 +77,9 @@ int main(int argc, char **argv)
         if (i % 5000 == 4999) cs_output_flush(), flushes++;
         if (*how && cs_output_full()) _exit(0);
     }
-    for (cs_u32 i = 0; i < 20; i++) cs_timeline_stream_end((struct cs_stream *)cs_pool_slot(&cs_streams, i), tick); /* their lives end with the process */
+    for (cs_u32 i = 0; i < 20; i++)
+        cs_timeline_stream_end((struct cs_stream *)cs_pool_slot(&cs_streams, i),
+            tick); /* their lives end with the process */
     cs_output_finish();
     printf("%d flushes\n", flushes + 1);
     return 0;

@@ -1,4 +1,5 @@
-/* The frame of the file and the sums in it (trace/totals.h): over parts, at a full file, and for those who ask meanwhile. */
+/* The frame of the file and the sums in it (trace/totals.h): over parts, at a full file, and for
+ * those who ask meanwhile. */
 #include "shim/base/verdict.h"
 #include "shim/object/context.h"
 #include "shim/object/event.h"
@@ -29,8 +30,11 @@ static void check_holds(const char *text, const char *piece)
 static void gathered(cs_u64 n)
 {
     cs_totals.sum.recorded += 10 * n, cs_totals.sum.calls += 8 * n, cs_totals.sum.lost += 3 * n;
-    cs_totals.sum.gpu.count[CS_GPU_KERNEL] += 100 * n, cs_totals.sum.gpu.count[CS_GPU_RANGE] += 1000 * n, cs_totals.sum.gpu.count[CS_GPU_OVERHEAD] += 50000 * n;
-    cs_totals.sum.gpu.lost += 4 * n, cs_totals.sum.gpu.missed += 5 * n, cs_totals.sum.gpu.no_times += 6 * n;
+    cs_totals.sum.gpu.count[CS_GPU_KERNEL] += 100 * n,
+        cs_totals.sum.gpu.count[CS_GPU_RANGE] += 1000 * n,
+        cs_totals.sum.gpu.count[CS_GPU_OVERHEAD] += 50000 * n;
+    cs_totals.sum.gpu.lost += 4 * n, cs_totals.sum.gpu.missed += 5 * n,
+        cs_totals.sum.gpu.no_times += 6 * n;
     cs_totals_gathered(1000 * n, 1000 * n + 500);
 }
 
@@ -48,20 +52,25 @@ TEST(sums_of_all_parts)
     gathered(1);
     cs_totals_part_begin();
     CHECK_IS(cs_totals_before(), 10);
-    CHECK(!cs_totals.sum.recorded && !cs_totals.sum.calls && !cs_totals.sum.lost && !cs_totals.sum.gpu.lost && cs_totals.begin_ns == UINT64_MAX);
+    CHECK(!cs_totals.sum.recorded && !cs_totals.sum.calls && !cs_totals.sum.lost &&
+          !cs_totals.sum.gpu.lost && cs_totals.begin_ns == UINT64_MAX);
     gathered(2);
     cs_totals_part_begin();
     CHECK_IS(cs_totals_before(), 20);
     gathered(3);
     const char *text = trailer(0);
-    check_holds(text, "\"totals\":{\"recorded\":30,\"calls\":24,\"lost_records\":9,\"complete\":false,");
-    check_holds(text, "\"parts_deleted\":0,\"recorded_in_deleted_parts\":0,\"recorded_in_all_parts\":60,\"calls_in_all_parts\":48,\"lost_in_all_parts\":18,"
+    check_holds(
+        text, "\"totals\":{\"recorded\":30,\"calls\":24,\"lost_records\":9,\"complete\":false,");
+    check_holds(text, "\"parts_deleted\":0,\"recorded_in_deleted_parts\":0,\"recorded_in_all_"
+                      "parts\":60,\"calls_in_all_parts\":48,\"lost_in_all_parts\":18,"
                       "\"gpu_work_in_all_parts\":6600,\"gpu_work_lost_in_all_parts\":24");
     const struct cs_verdict v = verdict();
-    CHECK(v.calls == 48 && v.operations == 6600 && v.lost_calls == 18 && v.lost_work == 24 && v.untimed == 66 && v.complete && !v.ended);
+    CHECK(v.calls == 48 && v.operations == 6600 && v.lost_calls == 18 && v.lost_work == 24 &&
+          v.untimed == 66 && v.complete && !v.ended);
     cs_totals_teller.part_deleted(10);
     cs_totals_teller.part_deleted(20);
-    check_holds(trailer(0), "\"parts_deleted\":2,\"recorded_in_deleted_parts\":30,\"recorded_in_all_parts\":60,");
+    check_holds(trailer(0),
+        "\"parts_deleted\":2,\"recorded_in_deleted_parts\":30,\"recorded_in_all_parts\":60,");
 }
 
 TEST(a_part_that_is_undone_leaves_the_sums_as_they_were)
@@ -73,9 +82,12 @@ TEST(a_part_that_is_undone_leaves_the_sums_as_they_were)
     cs_totals_part_begin();
     cs_totals_part_undo();
     CHECK(cs_totals.sum.recorded == 20 && cs_totals.sum.gpu.count[CS_GPU_KERNEL] == 200);
-    check_holds(trailer(0), "\"recorded_in_all_parts\":30,\"calls_in_all_parts\":24,\"lost_in_all_parts\":9,\"gpu_work_in_all_parts\":3300,\"gpu_work_lost_in_all_parts\":12");
+    check_holds(trailer(0),
+        "\"recorded_in_all_parts\":30,\"calls_in_all_parts\":24,\"lost_in_all_parts\":"
+        "9,\"gpu_work_in_all_parts\":3300,\"gpu_work_lost_in_all_parts\":12");
     const struct cs_verdict v = verdict();
-    CHECK(v.calls == 24 && v.operations == 3300 && v.lost_calls == 9 && v.lost_work == 12 && v.untimed == 33);
+    CHECK(v.calls == 24 && v.operations == 3300 && v.lost_calls == 9 && v.lost_work == 12 &&
+          v.untimed == 33);
     cs_totals_teller.unflushed(); /* all of it is in the file */
     check_holds(trailer(0), "\"recorded\":20,\"calls\":16,\"lost_records\":6,");
 }
@@ -100,7 +112,8 @@ TEST(who_asks_is_told_what_is_in_the_file)
     CHECK_IS(cs_totals_told().lost, 16);
 }
 
-/* It is in the gap at the end: what was gathered since the last flush, from its first to its last. */
+/* It is in the gap at the end: what was gathered since the last flush, from its first to its last.
+ */
 TEST(what_could_not_be_written_is_cut)
 {
     begin("1M,rotate:3");
@@ -111,7 +124,9 @@ TEST(what_could_not_be_written_is_cut)
     gathered(6);
     cs_totals_teller.unflushed();
     const char *text = trailer(0);
-    check_holds(text, "\"totals\":{\"recorded\":50,\"calls\":40,\"lost_records\":184,"); /* 15 in the file, and 13 times 13 more */
+    check_holds(text,
+        "\"totals\":{\"recorded\":50,\"calls\":40,\"lost_records\":184,"); /* 15 in the file, and 13
+                                                                              times 13 more */
     check_holds(text, "\"ts\":6,\"dur\":1.5,\"args\":{\"count\":169,\"gpu_work\":14352,");
     check_holds(text, "\"gpu_work_in_all_parts\":5500,\"gpu_work_lost_in_all_parts\":14372");
     CHECK_IS(verdict().lost_calls, 184);
@@ -132,7 +147,8 @@ TEST(a_file_is_complete_at_its_end_or_where_a_part_follows)
     cs_totals.part_ends = true;
     check_holds(trailer(0), "\"complete\":true,");
     check_holds(trailer(0), "\"part\":1,\"continues\":true,");
-    CHECK(!strstr(trailer(0), "left_out_by_rule") && !strstr(trailer(0), "neverDestroyed") && !strstr(trailer(CS_TRAILER_LAST | CS_TRAILER_BRIEF), "neverDestroyed"));
+    CHECK(!strstr(trailer(0), "left_out_by_rule") && !strstr(trailer(0), "neverDestroyed") &&
+          !strstr(trailer(CS_TRAILER_LAST | CS_TRAILER_BRIEF), "neverDestroyed"));
     cs_totals.muted = 9, cs_totals.arrows_between_parts = 12;
     cs_store(&cs_streams.refused, 100);
     cs_store(&cs_events.refused, 20);
@@ -202,8 +218,10 @@ TEST(what_was_never_destroyed_is_counted_by_who_made_it)
         event->call = i ? CS_CALL_cuEventCreate : 0; /* one that was only seen in use */
         if (i == 1) cs_pool_end(&cs_events, &event->object);
     }
-    check_holds(trailer(CS_TRAILER_LAST), ",\"leaked_streams\":9,\"leaked_events\":2},\n\"neverDestroyed\":["
-                                          "\n{\"object\":\"stream\",\"library\":\"\",\"call\":\"cuStreamCreate\",\"count\":3},"
-                                          "\n{\"object\":\"stream\",\"library\":\"\",\"call\":\"cuStreamCreateWithPriority\",\"count\":6},"
-                                          "\n{\"object\":\"event\",\"library\":\"\",\"call\":\"cuEventCreate\",\"count\":2}]");
+    check_holds(trailer(CS_TRAILER_LAST),
+        ",\"leaked_streams\":9,\"leaked_events\":2},\n\"neverDestroyed\":["
+        "\n{\"object\":\"stream\",\"library\":\"\",\"call\":\"cuStreamCreate\",\"count\":3},"
+        "\n{\"object\":\"stream\",\"library\":\"\",\"call\":\"cuStreamCreateWithPriority\","
+        "\"count\":6},"
+        "\n{\"object\":\"event\",\"library\":\"\",\"call\":\"cuEventCreate\",\"count\":2}]");
 }

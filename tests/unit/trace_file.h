@@ -1,4 +1,5 @@
-/* A trace's file as the writer begins it, in t.json if nothing is there, and what it holds, for tests of what goes into it. */
+/* A trace's file as the writer begins it, in t.json if nothing is there, and what it holds, for
+ * tests of what goes into it. */
 #ifndef CS_TESTS_UNIT_TRACE_FILE_H
 #define CS_TESTS_UNIT_TRACE_FILE_H
 
@@ -43,7 +44,8 @@ static inline char *trace_file_text(void)
 }
 
 /* How many events of the file have both pieces, and the first of them, each a text of its own. */
-static inline int trace_file_events(const char *piece, const char *other, const char **found, int most)
+static inline int trace_file_events(
+    const char *piece, const char *other, const char **found, int most)
 {
     int count = 0;
     for (char *line = strtok(trace_file_text(), "\n"); line; line = strtok(NULL, "\n")) {
@@ -53,7 +55,10 @@ static inline int trace_file_events(const char *piece, const char *other, const 
     }
     return count;
 }
-static inline int trace_file_count(const char *piece, const char *other) { return trace_file_events(piece, other, NULL, 0); }
+static inline int trace_file_count(const char *piece, const char *other)
+{
+    return trace_file_events(piece, other, NULL, 0);
+}
 
 /* The one event with both. */
 static inline const char *trace_file_event(const char *piece, const char *other)
@@ -63,7 +68,8 @@ static inline const char *trace_file_event(const char *piece, const char *other)
     return found[0];
 }
 
-/* A number of an event, by its key; of a time, which the file has in microseconds, its nanoseconds. */
+/* A number of an event, by its key; of a time, which the file has in microseconds, its nanoseconds.
+ */
 static inline long long number_of(const char *event, const char *key)
 {
     char quoted[32];
@@ -89,6 +95,9 @@ static inline long long ns_of(const char *event, const char *key)
     for (size_t i = strlen(decimals); i < 3; i++) decimals[i] = '0';
     return us * 1000 + strtoll(decimals, NULL, 10);
 }
-static inline long long end_of(const char *event) { return ns_of(event, "ts") + ns_of(event, "dur"); }
+static inline long long end_of(const char *event)
+{
+    return ns_of(event, "ts") + ns_of(event, "dur");
+}
 
 #endif

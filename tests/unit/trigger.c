@@ -1,5 +1,6 @@
-/* The file of CUSTREAM_TRIGGER as the control thread takes it (process/trigger.c): which files it reads, what it does with them, and how often it says that
- * one is wrong. Windows and policies are made up here; test_trigger.py has real ones. */
+/* The file of CUSTREAM_TRIGGER as the control thread takes it (process/trigger.c): which files it
+ * reads, what it does with them, and how often it says that one is wrong. Windows and policies are
+ * made up here; test_trigger.py has real ones. */
 #include <time.h>
 
 static int now_is(clockid_t which, struct timespec *to);
@@ -35,7 +36,11 @@ bool cs_window_hold(enum cs_held_by who, const char **why)
 void cs_window_release(enum cs_held_by who) { holds -= who == CS_HELD_BY_TRIGGER; }
 void cs_window_ready(void) { ready++; }
 void cs_window_unready(void) { ready--; }
-bool cs_ctl_bring_up_to_date(void) { dates++;  return true; }
+bool cs_ctl_bring_up_to_date(void)
+{
+    dates++;
+    return true;
+}
 bool cs_ctl_policy(const char *json, char *error, size_t room)
 {
     (void)error, (void)room;
@@ -112,7 +117,8 @@ TEST(is_recorded_from_its_start_to_its_end)
 {
     begin_as("3");
     CHECK(cs_trigger_due() <= LOOK_NS && !holds); /* there is no file yet */
-    put("# a comment\r\nstart=1000010\r\n\n  duration=5s  \nranks=0-2,3\npolicy={\"priority\": \"0:-1\"}  \n");
+    put("# a comment\r\nstart=1000010\r\n\n  duration=5s  \nranks=0-2,3\npolicy={\"priority\": "
+        "\"0:-1\"}  \n");
     CHECK(look_again() <= LOOK_NS && !holds && !ready && !policies);
     wall = 1000008;
     look_again();
@@ -121,14 +127,16 @@ TEST(is_recorded_from_its_start_to_its_end)
     cs_trigger_due();
     CHECK(holds == 1 && policies == 1 && !dates);
     CHECK_TEXT(policy, "{\"priority\": \"0:-1\"}");
-    CHECK(now.ends_ns - cs_monotonic_ns() <= 5000000000 && now.ends_ns - cs_monotonic_ns() > 4000000000);
+    CHECK(now.ends_ns - cs_monotonic_ns() <= 5000000000 &&
+          now.ends_ns - cs_monotonic_ns() > 4000000000);
     wall = 1000014; /* the end is by the monotonic clock */
     look_again();
     CHECK_IS(holds, 1);
     now.ends_ns = cs_monotonic_ns();
     cs_trigger_due();
     CHECK(!holds && dates == 1);
-    put("# a comment\r\nstart=1000010\r\n\n  duration=5s  \nranks=0-2,3\npolicy={\"priority\": \"0:-1\"}  \n"); /* the same again, while its time is not over */
+    put("# a comment\r\nstart=1000010\r\n\n  duration=5s  \nranks=0-2,3\npolicy={\"priority\": "
+        "\"0:-1\"}  \n"); /* the same again, while its time is not over */
     look_again();
     CHECK(!holds && policies == 1 && !lines(""));
     end();
@@ -139,10 +147,12 @@ TEST(one_under_way_is_joined_and_one_that_is_over_is_not)
     begin_as(NULL);
     put("start=999990\nduration=60");
     cs_trigger_due();
-    CHECK(holds == 1 && now.ends_ns - cs_monotonic_ns() <= 50000000000 && now.ends_ns - cs_monotonic_ns() > 49000000000);
+    CHECK(holds == 1 && now.ends_ns - cs_monotonic_ns() <= 50000000000 &&
+          now.ends_ns - cs_monotonic_ns() > 49000000000);
     put("start=999000\nduration=60");
     look_again();
-    CHECK(!holds && !now.planned && !lines("")); /* the newest counts, and asks for nothing any more */
+    CHECK(!holds && !now.planned &&
+          !lines("")); /* the newest counts, and asks for nothing any more */
     end();
 }
 
@@ -172,14 +182,16 @@ TEST(only_those_that_it_names)
     static const struct {
         const char *rank, *ranks;
         int is;
-    } cases[] = {{"3", "0-7", 1}, {"3", "3", 1}, {"3", "0,1,2,4-9", 0}, {"8", "0-7", 0}, {"7", "0-7,12", 1}, {"12", "0-7,12", 1}, {"3", "all", 1}, {NULL, "all", 1}, {NULL, "0", 0}};
+    } cases[] = {{"3", "0-7", 1}, {"3", "3", 1}, {"3", "0,1,2,4-9", 0}, {"8", "0-7", 0},
+        {"7", "0-7,12", 1}, {"12", "0-7,12", 1}, {"3", "all", 1}, {NULL, "all", 1}, {NULL, "0", 0}};
     char content[128];
     begin_as(NULL);
     for (size_t i = 0; i < CS_COUNT(cases); i++) {
         if (cases[i].rank) setenv("RANK", cases[i].rank, 1);
         else unsetenv("RANK");
         cs_environment_read();
-        snprintf(content, sizeof content, "start=1000000\nduration=%zu\nranks=%s\n", 60 + i, cases[i].ranks);
+        snprintf(content, sizeof content, "start=1000000\nduration=%zu\nranks=%s\n", 60 + i,
+            cases[i].ranks);
         put(content);
         look_again();
         CHECK_IS(holds, cases[i].is);
@@ -262,9 +274,14 @@ static void plant(enum wrong what)
     put(GOOD);
     if (what <= FOLDER) unlink(name);
     if (what == LINK) write_file(beside, GOOD);
-    const int failed = what == LINK ? symlink(beside, name) : what == LINK_TO_NOTHING ? symlink("/nowhere", name) : what == PIPE ? mkfifo(name, 0600) :
-                       what == FOLDER ? mkdir(name, 0700) : what == OTHER_USER ? chown(name, 4711, 4711) : what == GROUP_WRITES ? chmod(name, 0664) :
-                       what == ALL_WRITE ? chmod(name, 0646) : truncate(name, (off_t)1 << 40);
+    const int failed = what == LINK              ? symlink(beside, name)
+                       : what == LINK_TO_NOTHING ? symlink("/nowhere", name)
+                       : what == PIPE            ? mkfifo(name, 0600)
+                       : what == FOLDER          ? mkdir(name, 0700)
+                       : what == OTHER_USER      ? chown(name, 4711, 4711)
+                       : what == GROUP_WRITES    ? chmod(name, 0664)
+                       : what == ALL_WRITE       ? chmod(name, 0646)
+                                                 : truncate(name, (off_t)1 << 40);
     REQUIRE(!failed);
 }
 
@@ -310,7 +327,8 @@ TEST(one_that_it_may_not_read)
     REQUIRE(!chmod(folder, 0755) && !chmod(name, 0600) && !seteuid(4711));
     for (int i = 0; i < 3; i++) look_again();
     CHECK(!holds && lines("Permission denied") == 1 && lines("") == 1);
-    REQUIRE(!seteuid(0) && !chmod(name, 0644) && !seteuid(4711)); /* nothing of it that is looked at has changed */
+    REQUIRE(!seteuid(0) && !chmod(name, 0644) &&
+            !seteuid(4711)); /* nothing of it that is looked at has changed */
     look_again();
     CHECK_IS(holds, 1);
     REQUIRE(!seteuid(0));
@@ -327,12 +345,14 @@ TEST(each_wrong_line_is_named_with_what_is_allowed)
         {"start=-5\nduration=5\n", "line 1: "},
         {"start=2026-02-29T00:00:00Z\nduration=5\n", "line 1: "},
         {"start=2026-11-25T22:10:00\nduration=5\n", "line 1: "},
-        {"# at\nstart=1000000\n\nduration=0\n", "line 4: allowed is duration= with seconds above 0"},
+        {"# at\nstart=1000000\n\nduration=0\n",
+            "line 4: allowed is duration= with seconds above 0"},
         {"start=1000000\nduration=1000001\n", "line 2: "},
         {"start=1000000\nduration=5\nranks=7-0\n", "line 3: allowed is ranks=all, or at most 64"},
         {"start=1000000\nduration=5\nranks=\n", "line 3: "},
         {"start=1000000\nduration=5\npolicy=/tmp/policy.json\n", "line 3: allowed is policy={...}"},
-        {"start=1000000\nstart=1000000\nduration=5\n", "line 2: allowed is start=, duration=, ranks= and policy=, each once"},
+        {"start=1000000\nstart=1000000\nduration=5\n",
+            "line 2: allowed is start=, duration=, ranks= and policy=, each once"},
         {"start=1000000\nduration=5\nrank=1\n", "line 3: allowed is start=, "},
         {"start=1000000 duration=5\n", "line 1: "},
         {"duration=5\n", "allowed is a file with start= and duration="},
@@ -344,7 +364,8 @@ TEST(each_wrong_line_is_named_with_what_is_allowed)
         look_again();
         look_again();
         CHECK(!holds && !now.planned);
-        if (lines("; it is ignored until it changes") != (int)i + 1 || !lines(cases[i].line)) CHECK_TEXT(cases[i].content, cases[i].line);
+        if (lines("; it is ignored until it changes") != (int)i + 1 || !lines(cases[i].line))
+            CHECK_TEXT(cases[i].content, cases[i].line);
     }
     put("  \n\n"); /* of an editor, or made before the start: nothing is asked for yet */
     look_again();

@@ -1,4 +1,5 @@
-/* Two threads that make their first call at once (process/window.c). The lock is where the second one comes in between. */
+/* Two threads that make their first call at once (process/window.c). The lock is where the second
+ * one comes in between. */
 #include "shim/base/lock.h"
 
 static void other_comes(void);

@@ -14,7 +14,8 @@ TEST(steps_that_the_writer_was_too_late_for_are_counted)
 {
     enum { ROOM = 1024 };
     cs_clock_init();
-    for (int i = 0; i < ROOM; i++) cs_windows_tell(i % 2 ? CS_WINDOW_OPENED : CS_WINDOW_CLOSED, cs_ticks(), "a test");
+    for (int i = 0; i < ROOM; i++)
+        cs_windows_tell(i % 2 ? CS_WINDOW_OPENED : CS_WINDOW_CLOSED, cs_ticks(), "a test");
     for (int i = 0; i < 3; i++) cs_windows_tell(CS_WINDOW_CLOSED, cs_ticks(), "a test");
     cs_windows_collect(false);
     CHECK(strstr(totals(), ",\"untold\":3,"));
@@ -47,7 +48,10 @@ TEST(work_of_a_window_that_closed_since_the_last_round_is_outside)
     CHECK_IS(cs_windows_outside(closed), CS_MAY_BE_OUTSIDE);
 }
 
-static void tell(enum cs_window_step step, cs_u64 ticks) { cs_windows_tell(step, ticks, step == CS_WINDOW_OPENED ? "who" : "why"); }
+static void tell(enum cs_window_step step, cs_u64 ticks)
+{
+    cs_windows_tell(step, ticks, step == CS_WINDOW_OPENED ? "who" : "why");
+}
 
 /* What the parent has been told, and has not looked at, is none of the child's. */
 TEST(a_forked_child_has_no_windows_of_its_parents)
@@ -64,7 +68,8 @@ TEST(a_forked_child_has_no_windows_of_its_parents)
     const cs_u64 before = cs_ticks();
     CHECK_IS(cs_windows_outside(before), CS_INSIDE);
     tell(CS_WINDOW_CLOSED, cs_ticks());
-    CHECK(cs_windows_closed() && !strstr(totals(), "untold") && strstr(totals(), "{\"opened\":0,\"open\":false,\"cause\":\"why\","));
+    CHECK(cs_windows_closed() && !strstr(totals(), "untold") &&
+          strstr(totals(), "{\"opened\":0,\"open\":false,\"cause\":\"why\","));
 }
 
 /* The last of the moments that are so many ns behind that one, or less. */
@@ -80,7 +85,8 @@ static cs_u64 ticks_behind(cs_u64 ticks, cs_u64 ns)
     return low;
 }
 
-/* A thread may have looked whether to record before the window closed or opened, and called the driver so long after it. */
+/* A thread may have looked whether to record before the window closed or opened, and called the
+ * driver so long after it. */
 TEST(for_200_ms_behind_an_edge_nothing_is_sure)
 {
     enum { UNSURE = 200000000 };
@@ -99,9 +105,12 @@ TEST(for_200_ms_behind_an_edge_nothing_is_sure)
     tell(CS_WINDOW_CLOSED, later); /* for good */
     CHECK_IS(cs_windows_outside(later - 1), CS_INSIDE);
     CHECK_IS(cs_windows_outside(later + 8000000000u), CS_OUTSIDE);
-    CHECK_IS(cs_windows_outside(closed + 4000000000u), CS_OUTSIDE); /* the one before is still known */
-    CHECK(cs_windows_within(closed, opened - 1) && !cs_windows_within(closed, opened) && !cs_windows_within(closed - 1, closed));
-    CHECK(cs_windows_covers(closed) && !cs_windows_covers(opened) && cs_windows_covers(later) && cs_windows_within(later, UINT64_MAX - 1));
+    CHECK_IS(
+        cs_windows_outside(closed + 4000000000u), CS_OUTSIDE); /* the one before is still known */
+    CHECK(cs_windows_within(closed, opened - 1) && !cs_windows_within(closed, opened) &&
+          !cs_windows_within(closed - 1, closed));
+    CHECK(cs_windows_covers(closed) && !cs_windows_covers(opened) && cs_windows_covers(later) &&
+          cs_windows_within(later, UINT64_MAX - 1));
 }
 
 TEST(the_last_1024_closed_spans_are_known)
@@ -110,7 +119,8 @@ TEST(the_last_1024_closed_spans_are_known)
     cs_clock_init();
     const cs_u64 first = cs_ticks();
     for (cs_u64 i = 0; i <= SPANS; i++) {
-        if (i == SPANS) CHECK(cs_windows_covers(first) && cs_windows_covers(first + 100 * (SPANS - 1)));
+        if (i == SPANS)
+            CHECK(cs_windows_covers(first) && cs_windows_covers(first + 100 * (SPANS - 1)));
         tell(CS_WINDOW_CLOSED, first + 100 * i);
         tell(CS_WINDOW_OPENED, first + 100 * i + 50);
         cs_windows_collect(false);
@@ -139,14 +149,17 @@ TEST(the_last_64_windows_are_listed)
         for (const char *at = text; (at = strstr(at, "\"from_us\"")); at++) count++;
         CHECK_IS(count, i < 64 ? i + 1 : 64);
     }
-    const cs_u64 oldest = cs_clock_ns(first + 100000 * 2), end = cs_clock_ns(first + 100000 * 65 + 50000);
+    const cs_u64 oldest = cs_clock_ns(first + 100000 * 2),
+                 end = cs_clock_ns(first + 100000 * 65 + 50000);
     snprintf(last, sizeof last, "\"last\":[\n{\"from_us\":%s,", us_text(oldest));
     CHECK(strstr(text, last));
-    snprintf(last, sizeof last, "\"to_us\":%s,\"opened_by\":\"who\",\"cause\":\"why\"}]}", us_text(end));
+    snprintf(
+        last, sizeof last, "\"to_us\":%s,\"opened_by\":\"who\",\"cause\":\"why\"}]}", us_text(end));
     CHECK(strstr(text, last));
     CHECK(strstr(text, "{\"opened\":66,\"open\":false,\"cause\":\"why\",\"recorded_us\":"));
     cs_u64 open_ns = 0;
-    for (cs_u64 i = 0; i < 66; i++) open_ns += cs_clock_ns(first + 100000 * i + 50000) - cs_clock_ns(first + 100000 * i);
+    for (cs_u64 i = 0; i < 66; i++)
+        open_ns += cs_clock_ns(first + 100000 * i + 50000) - cs_clock_ns(first + 100000 * i);
     snprintf(last, sizeof last, "\"recorded_us\":%s,\"last\"", us_text(open_ns));
     CHECK(strstr(text, last));
     *cs_windows_put_totals(brief, true) = 0;
@@ -160,7 +173,8 @@ TEST(each_gap_and_each_change_of_the_policy_is_in_the_file)
     trace_file_begin();
     const char *gaps[4];
     const cs_u64 first = cs_ticks();
-    while (cs_ticks() <= first + 200000) usleep(100); /* by then all of it is over, however long a tick is */
+    while (cs_ticks() <= first + 200000)
+        usleep(100); /* by then all of it is over, however long a tick is */
     tell(CS_WINDOW_CLOSED, first);
     cs_windows_tell(CS_WINDOW_POLICY, first + 1000, "a policy");
     tell(CS_WINDOW_OPENED, first + 100000);

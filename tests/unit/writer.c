@@ -1,4 +1,5 @@
-/* The writer thread's own (trace/writer.c): objects that have ended, and what a forked child forgets. */
+/* The writer thread's own (trace/writer.c): objects that have ended, and what a forked child
+ * forgets. */
 #include "shim/trace/writer.c"
 
 #include "shim/match/state.h"
@@ -87,10 +88,12 @@ TEST(events_and_contexts_stay_for_a_round)
     cs_pool_end(&cs_contexts, context);
     round_once();
     for (int i = 0; i < 3; i++) CHECK(cs_load(&events[i]->object.ref));
-    CHECK(cs_load(&context->ref) && !cs_load(&cs_events.released) && !cs_load(&cs_contexts.released));
+    CHECK(
+        cs_load(&context->ref) && !cs_load(&cs_events.released) && !cs_load(&cs_contexts.released));
     round_once();
     for (int i = 0; i < 3; i++) CHECK(!cs_load(&events[i]->object.ref));
-    CHECK(!cs_load(&context->ref) && cs_load(&cs_events.released) && cs_load(&cs_contexts.released));
+    CHECK(
+        !cs_load(&context->ref) && cs_load(&cs_events.released) && cs_load(&cs_contexts.released));
 }
 
 /* --- a forked child --- */
@@ -99,8 +102,10 @@ TEST(a_forked_child_has_no_writer_and_no_file)
 {
     static const struct {
         int before, after;
-    } rows[] = {{CS_WORKER_IDLE, CS_WORKER_IDLE},         {CS_WORKER_STARTING, CS_WORKER_IDLE},  {CS_WORKER_RUNNING, CS_WORKER_IDLE},   {CS_WORKER_FLUSHING, CS_WORKER_IDLE},
-                {CS_WORKER_FINISHING, CS_WORKER_IDLE},    {CS_WORKER_FINISHED, CS_WORKER_FINISHED}, {CS_WORKER_FAILED, CS_WORKER_FAILED}};
+    } rows[] = {{CS_WORKER_IDLE, CS_WORKER_IDLE}, {CS_WORKER_STARTING, CS_WORKER_IDLE},
+        {CS_WORKER_RUNNING, CS_WORKER_IDLE}, {CS_WORKER_FLUSHING, CS_WORKER_IDLE},
+        {CS_WORKER_FINISHING, CS_WORKER_IDLE}, {CS_WORKER_FINISHED, CS_WORKER_FINISHED},
+        {CS_WORKER_FAILED, CS_WORKER_FAILED}};
     begin_recording();
     struct cs_stream *stream = new_stream(13);
     const cs_ref ref = cs_load(&stream->object.ref);
@@ -117,7 +122,8 @@ TEST(a_forked_child_has_no_writer_and_no_file)
         cs_windows_tell(CS_WINDOW_CLOSED, cs_ticks(), "a test");
         cs_writer_after_fork_in_child();
         CHECK_IS(cs_load(&writer.state), rows[i].after);
-        CHECK(!cs_load(&wanted) && !cs_load(&had) && !ended_streams && !ended_events && !ended_contexts && !lingering_streams);
+        CHECK(!cs_load(&wanted) && !cs_load(&had) && !ended_streams && !ended_events &&
+              !ended_contexts && !lingering_streams);
         CHECK(!cs_windows_closed());
         CHECK_TEXT(cs_output_path(), "");
     }
@@ -172,10 +178,14 @@ TEST(a_part_that_has_just_begun_is_whole)
     }
     cs_rotate_if_due();
     CHECK_IS(cs_output_part(), 2);
-    CHECK(is_whole(text_now("t.json")) && strstr(text_now("t.json"), "\"part\":2,") && strstr(text_now("t.json"), "\"complete\":false"));
+    CHECK(is_whole(text_now("t.json")) && strstr(text_now("t.json"), "\"part\":2,") &&
+          strstr(text_now("t.json"), "\"complete\":false"));
     CHECK(is_whole(text_now("t.1.json")) && strstr(text_now("t.1.json"), "\"part\":1,"));
-    CHECK(strstr(text_now("t.1.json"), "\"continues\":true") && strstr(text_now("t.1.json"), "\"complete\":true") && strstr(text_now("t.1.json"), "\"recorded\":7,"));
-    CHECK(strstr(text_now("t.json"), "\"recorded\":0,") && strstr(text_now("t.json"), "\"recorded_in_all_parts\":7,"));
+    CHECK(strstr(text_now("t.1.json"), "\"continues\":true") &&
+          strstr(text_now("t.1.json"), "\"complete\":true") &&
+          strstr(text_now("t.1.json"), "\"recorded\":7,"));
+    CHECK(strstr(text_now("t.json"), "\"recorded\":0,") &&
+          strstr(text_now("t.json"), "\"recorded_in_all_parts\":7,"));
     CHECK(!cs_totals.part_ends);
 }
 
@@ -188,7 +198,8 @@ TEST(a_part_ends_between_two_pieces_of_work)
     const struct cs_gpu_work work = {.kind = CS_GPU_RANGE};
     const cs_u64 now = cs_clock_ns(cs_ticks());
     for (cs_u64 i = 0; cs_output_part() < 3 && i < 100000; i++) {
-        struct cs_match_found found = {.work = &work, .lane = lane, .start_ns = now + 10 * i, .end_ns = now + 10 * i + 5};
+        struct cs_match_found found = {
+            .work = &work, .lane = lane, .start_ns = now + 10 * i, .end_ns = now + 10 * i + 5};
         CHECK(cs_match.sink->work(&found));
     }
     CHECK_IS(cs_output_part(), 3);

@@ -5,6 +5,7 @@
 
 const struct cs_cjson *cs_cjson(void)
 {
-    static const struct cs_cjson linked = {.ParseWithOpts = cJSON_ParseWithOpts, .Delete = cJSON_Delete};
+    static const struct cs_cjson linked = {
+        .ParseWithOpts = cJSON_ParseWithOpts, .Delete = cJSON_Delete};
     return &linked;
 }

@@ -1,4 +1,5 @@
-/* The custream command: what its subcommands share. It is a process of its own and is never linked into the shim, so it may exit. */
+/* The custream command: what its subcommands share. It is a process of its own and is never linked
+ * into the shim, so it may exit. */
 #ifndef CS_TOOLS_COMMAND_H
 #define CS_TOOLS_COMMAND_H
 
@@ -7,8 +8,8 @@
 /* What every subcommand returns, to the shell in the end. `run` adds env(1)'s 126 and 127. */
 enum command_status {
     STATUS_OK = 0,
-    STATUS_BROKEN = 1,   /* check: a trace was read and breaks a rule; ctl: the process refused */
-    STATUS_UNUSABLE = 2, /* wrong usage, or a file that cannot be read as a trace at all */
+    STATUS_BROKEN = 1,    /* check: a trace was read and breaks a rule; ctl: the process refused */
+    STATUS_UNUSABLE = 2,  /* wrong usage, or a file that cannot be read as a trace at all */
     STATUS_CONDITION = 3, /* report, diff: what --fail-if asks for holds */
     STATUS_NOT_EXECUTABLE = 126,
     STATUS_NOT_FOUND = 127,
@@ -21,7 +22,8 @@ enum command_status {
 
 /* Says so, and exits. */
 void out_of_memory(void) __attribute__((noreturn));
-/* Room for one more element of `size` bytes, or out_of_memory(). Returns the array, moved or not. */
+/* Room for one more element of `size` bytes, or out_of_memory(). Returns the array, moved or not.
+ */
 void *array_room(void *array, size_t count, size_t *capacity, size_t size);
 /* An array of zeros, the caller's to free, or out_of_memory(). */
 void *array_zeros(size_t count, size_t size);

@@ -1,5 +1,6 @@
 /*
- * custream ctl: asks a process that runs under custream to record or not, to bring its file up to date, to take another policy, or how it is.
+ * custream ctl: asks a process that runs under custream to record or not, to bring its file up to
+ * date, to take another policy, or how it is.
  */
 #include "tools/custream/command.h"
 #include "tools/custream/commands.h"
@@ -25,7 +26,8 @@ static bool pid_read(const char *text, int *pid)
     char *end;
     errno = 0;
     long n = strtol(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || errno || n < 1 || n > INT_MAX) return complain(NAME, "'%.60s' is no process id", text), false;
+    if (!isdigit((unsigned char)*text) || *end || errno || n < 1 || n > INT_MAX)
+        return complain(NAME, "'%.60s' is no process id", text), false;
     *pid = (int)n;
     return true;
 }
@@ -36,7 +38,8 @@ static bool slurp(const char *name, char *text, size_t room, size_t *length)
     bool is_input = !strcmp(name, "-");
     int fd = is_input ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : 1;
-    for (*length = 0; got > 0 && *length < room; *length += got > 0 ? (size_t)got : 0) got = read(fd, text + *length, room - *length);
+    for (*length = 0; got > 0 && *length < room; *length += got > 0 ? (size_t)got : 0)
+        got = read(fd, text + *length, room - *length);
     int error = errno;
     if (fd >= 0 && !is_input) close(fd);
     if (got < 0) return complain(NAME, "%s: %s", name, strerror(error)), false;
@@ -53,7 +56,9 @@ static bool policy_add(char *request, const char *name)
     size_t length;
     if (!slurp(name, json, CS_CONTROL_REQUEST - 16, &length)) return false;
     if (memchr(json, 0, length)) return complain(NAME, "%s: not text", name), false;
-    if (!cs_policy_file_parse(&file, strcmp(name, "-") ? name : "standard input", json, length, true, error, sizeof error)) return complain(NAME, "%s", error), false;
+    if (!cs_policy_file_parse(&file, strcmp(name, "-") ? name : "standard input", json, length,
+            true, error, sizeof error))
+        return complain(NAME, "%s", error), false;
     cs_policy_file_finish(&file);
     return true;
 }
@@ -80,15 +85,18 @@ int command_ctl(int argc, char **argv)
     static char request[CS_CONTROL_REQUEST];
     struct peer peer;
     int pid = 0;
-    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) return command_put(command_find(argv[0])), STATUS_OK;
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+        return command_put(command_find(argv[0])), STATUS_OK;
     if (argc < 3) return complain(NAME, "which process, and what? 'custream help ctl' says more");
     if (!pid_read(argv[1], &pid)) return STATUS_UNUSABLE;
     const struct command_row *asked = word_find(NAME, command_find(argv[0]), "request", argv[2]);
     if (!asked) return STATUS_UNUSABLE;
     const bool takes_file = *asked->argument;
-    if (takes_file && argc != 4) return complain(NAME, "%s takes one FILE (- is standard input)", argv[2]);
+    if (takes_file && argc != 4)
+        return complain(NAME, "%s takes one FILE (- is standard input)", argv[2]);
     if (!takes_file && argc != 3) return complain(NAME, "%s takes nothing more", argv[2]);
-    if (takes_file ? !policy_add(request, argv[3]) : !strcpy(request, argv[2])) return STATUS_UNUSABLE;
+    if (takes_file ? !policy_add(request, argv[3]) : !strcpy(request, argv[2]))
+        return STATUS_UNUSABLE;
     if (!peer_find(&peer, pid)) return complain(NAME, "%s", peer.error);
     return ask(&peer, request);
 }

@@ -9,7 +9,8 @@
 static const struct {
     const char *name;
     double ns;
-} units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"m", 6e10}, {"h", 3.6e12}};
+} units[] = {
+    {"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"m", 6e10}, {"h", 3.6e12}};
 
 bool duration_read(const char *text, const char **behind, int64_t *ns)
 {
@@ -30,5 +31,8 @@ bool duration_take(const char *command, const char *option, const char *text, in
 {
     const char *behind;
     if (duration_read(text, &behind, ns) && !*behind && *ns > 0) return true;
-    return complain(command, "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", option, text), false;
+    return complain(command,
+               "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms",
+               option, text),
+           false;
 }

@@ -7,7 +7,10 @@
 #include "tools/custream/command.h"
 #include "tools/custream/near.h"
 
-enum { FIRST = 256 /* getopt's value of a command's first row: above every letter, which are those of short options */ };
+enum {
+    FIRST = 256 /* getopt's value of a command's first row: above every letter, which are those of
+                   short options */
+};
 
 /* getopt's tables, of the command that was asked about last. */
 static struct tables {
@@ -20,14 +23,19 @@ static void tables_make(struct tables *t, const struct command_row *command, cha
 {
     size_t count = 0, n = 0, s = 0;
     EACH_ROW(row, command) count++;
-    *t = (struct tables){command, calloc(count + 1, sizeof *t->longs), calloc(count, sizeof *t->names), calloc(count + 2, 3)};
+    *t = (struct tables){command, calloc(count + 1, sizeof *t->longs),
+        calloc(count, sizeof *t->names), calloc(count + 2, 3)};
     if (!t->longs || !t->names || !t->shorts) out_of_memory();
     if (order) t->shorts[s++] = order;
     t->shorts[s++] = ':'; /* tells "no value" from "no such option" */
-    EACH_ROW(row, command) {
+    EACH_ROW(row, command)
+    {
         if (row->kind != ROW_OPTION) continue;
-        const int argument = *row->argument == '[' ? optional_argument : *row->argument ? required_argument : no_argument;
-        t->longs[n] = (struct option){row_name(t->names[n], row), argument, NULL, FIRST + (int)(row - command)};
+        const int argument = *row->argument == '[' ? optional_argument
+                             : *row->argument      ? required_argument
+                                                   : no_argument;
+        t->longs[n] = (struct option){
+            row_name(t->names[n], row), argument, NULL, FIRST + (int)(row - command)};
         n++;
         if (!row->letter) continue;
         t->shorts[s++] = row->letter;
@@ -43,11 +51,14 @@ static const char *word_of(int argc, char **argv)
     return argv[optind - 1];
 }
 
-/* The row of an option that getopt names by a letter or by the place of its row; NULL: there is none. */
+/* The row of an option that getopt names by a letter or by the place of its row; NULL: there is
+ * none. */
 static const struct command_row *row_of(const struct command_row *command, int value)
 {
     EACH_ROW(row, command)
-        if (row->kind == ROW_OPTION && value && (value == row->letter || value == FIRST + (int)(row - command))) return row;
+    if (row->kind == ROW_OPTION && value &&
+        (value == row->letter || value == FIRST + (int)(row - command)))
+        return row;
     return NULL;
 }
 
@@ -55,7 +66,8 @@ static const struct command_row *row_of(const struct command_row *command, int v
 static bool is_ambiguous(const char *name, size_t length)
 {
     int count = 0;
-    for (const struct option *at = tables.longs; at->name; at++) count += !strncmp(at->name, name, length);
+    for (const struct option *at = tables.longs; at->name; at++)
+        count += !strncmp(at->name, name, length);
     return count > 1;
 }
 
@@ -93,8 +105,10 @@ static void complain_of(const char *word, int answer)
         fprintf(stderr, "\"%s\" needs a value", shown(room, word, length));
         if (row && row->allowed) fprintf(stderr, ": allowed is %s\n", row->allowed);
         else fprintf(stderr, "; 'custream help %s' says which\n", tables.command->name);
-    } else if (row && word[1] == '-') fprintf(stderr, "\"%s\" takes no value\n", shown(room, word, length));
-    else if (word[1] == '-' && is_ambiguous(word + 2, length - 2)) say_ambiguous(word + 2, length - 2);
+    } else if (row && word[1] == '-')
+        fprintf(stderr, "\"%s\" takes no value\n", shown(room, word, length));
+    else if (word[1] == '-' && is_ambiguous(word + 2, length - 2))
+        say_ambiguous(word + 2, length - 2);
     else say_unknown(word);
 }
 
@@ -105,7 +119,8 @@ int flags_next(int argc, char **argv, char order)
     opterr = 0;
     const int answer = getopt_long(argc, argv, tables.shorts, tables.longs, NULL);
     if (answer == -1 || answer == FLAG_WORD) return answer;
-    if (answer == '?' || answer == ':') complain_of(word_of(argc, argv), answer), leave(STATUS_UNUSABLE);
+    if (answer == '?' || answer == ':')
+        complain_of(word_of(argc, argv), answer), leave(STATUS_UNUSABLE);
     const int flag = row_of(command, answer)->flag;
     if (flag == FLAG_HELP) command_put(command), leave(STATUS_OK);
     return flag;

@@ -1,4 +1,5 @@
-/* custream fleet: questions over the tables of many ranks. The wheel's module answers them (python/custream/fleet/). */
+/* custream fleet: questions over the tables of many ranks. The wheel's module answers them
+ * (python/custream/fleet/). */
 #include <getopt.h>
 #include <stdbool.h>
 #include <string.h>

@@ -14,32 +14,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is(const struct cs_settled *settled, enum cs_option id, const char *value) 
+static bool is(const struct cs_settled *settled, enum cs_option id, const char *value)
 {
     const size_t n = strlen(value);
     const char *word = cs_option_word(id, settled->value[id]);
-    return n && value[n - 1] == ':' ? !strncmp(word, value, n) : !strcmp(word, value); /* "sample:": whatever follows */
+    return n && value[n - 1] == ':' ? !strncmp(word, value, n)
+                                    : !strcmp(word, value); /* "sample:": whatever follows */
 }
 
 /* --- the file of the trace, and that of metrics: `id` tells which --- */
 
 static bool unwritable(const struct cs_settled *settled, enum cs_option id, const char *why)
 {
-    fprintf(stderr, "custream run: cannot write the %s %s (%s): %s\n", id == CS_OPTION_TRACE ? "trace" : "metrics", settled->value[id], cs_option_info[id].env, why);
+    fprintf(stderr, "custream run: cannot write the %s %s (%s): %s\n",
+        id == CS_OPTION_TRACE ? "trace" : "metrics", settled->value[id], cs_option_info[id].env,
+        why);
     return true;
 }
 
-/* The library makes files, no folders. `whole`: it is the file's own folder, in which a new file is to be made. */
-static bool folder_hopeless(const struct cs_settled *settled, enum cs_option id, const char *folder, bool whole)
+/* The library makes files, no folders. `whole`: it is the file's own folder, in which a new file is
+ * to be made. */
+static bool folder_hopeless(
+    const struct cs_settled *settled, enum cs_option id, const char *folder, bool whole)
 {
     struct stat about;
     char why[PATH_MAX + 128];
     const char *error = NULL;
     if (stat(folder, &about)) error = strerror(errno);
     else if (!S_ISDIR(about.st_mode)) error = strerror(ENOTDIR);
-    else if (faccessat(AT_FDCWD, folder, X_OK | (whole ? W_OK : 0), AT_EACCESS)) error = strerror(errno);
+    else if (faccessat(AT_FDCWD, folder, X_OK | (whole ? W_OK : 0), AT_EACCESS))
+        error = strerror(errno);
     if (!error) return false;
-    snprintf(why, sizeof why, "folder %s: %s; %s a folder that is there and can be written to", folder, error, id == CS_OPTION_TRACE ? "a trace needs" : "metrics need");
+    snprintf(why, sizeof why, "folder %s: %s; %s a folder that is there and can be written to",
+        folder, error, id == CS_OPTION_TRACE ? "a trace needs" : "metrics need");
     return unwritable(settled, id, why);
 }
 
@@ -52,7 +59,8 @@ static const char *folder_of(char *path)
     return path;
 }
 
-/* Each process puts its own words for %p, %e, %h and %r: what stands before the first is there for all, with % for %%. The rest; "" where there is none. */
+/* Each process puts its own words for %p, %e, %h and %r: what stands before the first is there for
+ * all, with % for %%. The rest; "" where there is none. */
 static const char *pattern_begin(const char *pattern, char path[PATH_MAX])
 {
     size_t n = 0;
@@ -70,11 +78,14 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
     static struct cs_claim claim;
     char path[PATH_MAX];
-    const unsigned kind = id == CS_OPTION_METRICS ? CS_CLAIM_METRICS : is(settled, CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE : 0;
+    const unsigned kind = id == CS_OPTION_METRICS              ? CS_CLAIM_METRICS
+                          : is(settled, CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE
+                                                               : 0;
     if (is(settled, CS_OPTION_TRACE, "off") || !*settled->value[id]) return false;
     const char *rest = pattern_begin(settled->value[id], path);
     if (*rest) return folder_hopeless(settled, id, folder_of(path), !strchr(rest, '/'));
-    if (cs_claim(&claim, path, CS_CLAIM_OLD | kind, &gz_inflate)) return cs_claim_drop(&claim), false;
+    if (cs_claim(&claim, path, CS_CLAIM_OLD | kind, &gz_inflate))
+        return cs_claim_drop(&claim), false;
     if (claim.refusal) return unwritable(settled, id, claim.refusal);
     if (errno != ENOENT && errno != ENOTDIR) return unwritable(settled, id, strerror(errno));
     return folder_hopeless(settled, id, folder_of(claim.path), true); /* where a link led to */
@@ -82,16 +93,20 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 
 /* --- libraries that are to be opened --- */
 
-/* The loader looks for a name without a slash itself, and puts its own words for $ORIGIN and the like. */
+/* The loader looks for a name without a slash itself, and puts its own words for $ORIGIN and the
+ * like. */
 static bool library_hopeless(enum cs_option id, const char *path)
 {
     struct stat about;
     const char *error = NULL;
     if (!strchr(path, '/') || strchr(path, '$')) return false;
     if (stat(path, &about)) error = strerror(errno);
-    else if (!S_ISREG(about.st_mode)) error = S_ISDIR(about.st_mode) ? strerror(EISDIR) : "not a file";
+    else if (!S_ISREG(about.st_mode))
+        error = S_ISDIR(about.st_mode) ? strerror(EISDIR) : "not a file";
     else if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS)) error = strerror(errno);
-    if (error) fprintf(stderr, "custream run: %s: %s: %s; allowed is %s\n", cs_option_info[id].env, path, error, cs_option_info[id].allowed);
+    if (error)
+        fprintf(stderr, "custream run: %s: %s: %s; allowed is %s\n", cs_option_info[id].env, path,
+            error, cs_option_info[id].allowed);
     return error;
 }
 
@@ -111,8 +126,8 @@ static bool plugins_hopeless(const char *list)
 
 /* --- options that cancel each other --- */
 
-/* `value` of one option does nothing beside `other` of the second; each NULL: whatever is not the default. What contradicts itself for the library too
- * stands in shim/policy/settle.c. */
+/* `value` of one option does nothing beside `other` of the second; each NULL: whatever is not the
+ * default. What contradicts itself for the library too stands in shim/policy/settle.c. */
 static const struct cancel {
     enum cs_option id;
     const char *value;
@@ -121,20 +136,25 @@ static const struct cancel {
     enum cs_option unless; /* another option still brings it about, with that value; 0: none does */
     const char *so;
 } cancels[] = {
-    {CS_OPTION_DEFAULT_STREAM, "audit", CS_OPTION_TRACE, "off", "an audit reads what is recorded, and nothing is", CS_OPTION_CTL, "on"},
+    {CS_OPTION_DEFAULT_STREAM, "audit", CS_OPTION_TRACE, "off",
+        "an audit reads what is recorded, and nothing is", CS_OPTION_CTL, "on"},
     {CS_OPTION_WINDOW, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", CS_OPTION_CTL, "on"},
     {CS_OPTION_TRIGGER, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", 0, NULL},
     {CS_OPTION_METRICS, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", 0, NULL},
-    {CS_OPTION_WINDOW, "ctl", CS_OPTION_CTL, "off", "nobody can ask the process to record", CS_OPTION_TRIGGER, NULL},
+    {CS_OPTION_WINDOW, "ctl", CS_OPTION_CTL, "off", "nobody can ask the process to record",
+        CS_OPTION_TRIGGER, NULL},
     {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events", "CUPTI is not used", 0, NULL},
     {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "off", "CUPTI is not used", 0, NULL},
     {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "sample:", "CUPTI is not used", 0, NULL},
     {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events", "CUPTI is not used", 0, NULL},
     {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "sample:", "CUPTI is not used", 0, NULL},
     {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "off", "CUPTI is not used", 0, NULL},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "events", "only CUPTI has times of single nodes", 0, NULL},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "sample:", "only CUPTI has times of single nodes", 0, NULL},
-    {CS_OPTION_COUNTERS, "streams", CS_OPTION_GPU, "sample:", "counters need the times of all work", 0, NULL},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "events", "only CUPTI has times of single nodes", 0,
+        NULL},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "sample:", "only CUPTI has times of single nodes", 0,
+        NULL},
+    {CS_OPTION_COUNTERS, "streams", CS_OPTION_GPU, "sample:", "counters need the times of all work",
+        0, NULL},
     {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "off", "there are no GPU times", 0, NULL},
 };
 
@@ -148,7 +168,8 @@ static void option_put(const struct cs_settled *settled, enum cs_option id)
 {
     char key[CS_KEY_ROOM];
     const char *value = settled->value[id];
-    if (settled->source[id] == CS_FROM_FILE) fprintf(stderr, "%s: %s \"%.60s\"", settled->file->name, cs_option_key(id, key), value);
+    if (settled->source[id] == CS_FROM_FILE)
+        fprintf(stderr, "%s: %s \"%.60s\"", settled->file->name, cs_option_key(id, key), value);
     else fprintf(stderr, "%s=%.60s", cs_option_info[id].env, value);
 }
 
@@ -156,7 +177,8 @@ static bool options_cancel(const struct cs_settled *settled)
 {
     for (size_t i = 0; i < CS_COUNT(cancels); i++) {
         const struct cancel *row = &cancels[i];
-        if (!stands(settled, row->id, row->value) || !stands(settled, row->by, row->other)) continue;
+        if (!stands(settled, row->id, row->value) || !stands(settled, row->by, row->other))
+            continue;
         if (row->unless && stands(settled, row->unless, row->so)) continue;
         fputs("custream run: ", stderr);
         option_put(settled, row->id);
@@ -180,7 +202,9 @@ static bool report_hopeless(const struct cs_settled *settled)
 
 bool run_hopeless(const struct cs_settled *settled, bool reports)
 {
-    return (reports && report_hopeless(settled)) || options_cancel(settled) || file_hopeless(settled, CS_OPTION_TRACE) || file_hopeless(settled, CS_OPTION_METRICS) ||
+    return (reports && report_hopeless(settled)) || options_cancel(settled) ||
+           file_hopeless(settled, CS_OPTION_TRACE) || file_hopeless(settled, CS_OPTION_METRICS) ||
            plugins_hopeless(settled->value[CS_OPTION_PLUGIN]) ||
-           (*settled->value[CS_OPTION_CUPTI] && library_hopeless(CS_OPTION_CUPTI, settled->value[CS_OPTION_CUPTI]));
+           (*settled->value[CS_OPTION_CUPTI] &&
+               library_hopeless(CS_OPTION_CUPTI, settled->value[CS_OPTION_CUPTI]));
 }

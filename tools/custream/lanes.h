@@ -1,6 +1,6 @@
 /*
- * Lanes of a GPU. The row that names one of ours says of which stream it is ("cs.stream"), and the lane's number is from shim/base/lane.h. A lane of another tool
- * has the number of its stream.
+ * Lanes of a GPU. The row that names one of ours says of which stream it is ("cs.stream"), and the
+ * lane's number is from shim/base/lane.h. A lane of another tool has the number of its stream.
  */
 #ifndef CS_TOOLS_LANES_H
 #define CS_TOOLS_LANES_H
@@ -9,9 +9,15 @@
 
 #include "shim/base/lane.h"
 
-static inline uint32_t lane_stream(uint32_t tid, bool named_with_stream) { return named_with_stream ? cs_lane_stream_of(tid) : tid; }
+static inline uint32_t lane_stream(uint32_t tid, bool named_with_stream)
+{
+    return named_with_stream ? cs_lane_stream_of(tid) : tid;
+}
 
 /* Whether the lane is the stream's own: its work stands there, but for what overlaps. */
-static inline bool lane_is_streams_own(uint32_t tid, bool named_with_stream) { return !named_with_stream || tid % CS_LANE_STEP == 0; }
+static inline bool lane_is_streams_own(uint32_t tid, bool named_with_stream)
+{
+    return !named_with_stream || tid % CS_LANE_STEP == 0;
+}
 
 #endif

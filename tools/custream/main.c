@@ -45,7 +45,8 @@ static int unknown(const char *name)
 int command_help(int argc, char **argv)
 {
     static char room[1 << 16];
-    setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle stdio does not keep the cause */
+    setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle
+                                                   stdio does not keep the cause */
     const struct command_row *asked = argc > 1 ? command_find(meant(argv[1])) : NULL;
     if (asked) command_put(asked);
     else if (argc < 2) commands_put();
@@ -56,12 +57,15 @@ int command_help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    mallopt(M_MMAP_THRESHOLD, 256 * 1024); /* left alone it grows, and large tables that are freed stay with the process */
+    mallopt(M_MMAP_THRESHOLD,
+        256 *
+            1024); /* left alone it grows, and large tables that are freed stay with the process */
     if (argc < 2) {
         fputs("custream: which command? 'custream help' lists them\n", stderr);
         return STATUS_UNUSABLE;
     }
     for (size_t i = 0; i < CS_COUNT(subcommands); i++)
-        if (!strcmp(subcommands[i].name, meant(argv[1]))) leave(subcommands[i].run(argc - 1, argv + 1));
+        if (!strcmp(subcommands[i].name, meant(argv[1])))
+            leave(subcommands[i].run(argc - 1, argv + 1));
     return unknown(argv[1]);
 }

@@ -1,15 +1,26 @@
 /*
- * Numbers of processes in a merged trace: `custream merge` gives them, `custream check` reads them. Everywhere else a GPU's pid is its ordinal. Merged,
- * each process has GPUs of its own: of the process at place 3, GPU 1 is 1000000301. Hosts keep their pids, which are below that.
+ * Numbers of processes in a merged trace: `custream merge` gives them, `custream check` reads them.
+ * Everywhere else a GPU's pid is its ordinal. Merged, each process has GPUs of its own: of the
+ * process at place 3, GPU 1 is 1000000301. Hosts keep their pids, which are below that.
  */
 #ifndef CS_TOOLS_MERGED_H
 #define CS_TOOLS_MERGED_H
 
 #include <stdint.h>
 
-enum { MERGED_GPUS = 1000000000, MERGED_GPU_STEP = 100, MERGED_OTHERS = MERGED_GPUS / 2 /* from here on: processes without a number of their own */ };
+enum {
+    MERGED_GPUS = 1000000000,
+    MERGED_GPU_STEP = 100,
+    MERGED_OTHERS = MERGED_GPUS / 2 /* from here on: processes without a number of their own */
+};
 
-static inline uint32_t merged_gpu_pid(uint32_t place, uint32_t ordinal) { return MERGED_GPUS + place * MERGED_GPU_STEP + ordinal; }
-static inline uint32_t merged_gpu_ordinal(uint32_t pid) { return (pid - MERGED_GPUS) % MERGED_GPU_STEP; }
+static inline uint32_t merged_gpu_pid(uint32_t place, uint32_t ordinal)
+{
+    return MERGED_GPUS + place * MERGED_GPU_STEP + ordinal;
+}
+static inline uint32_t merged_gpu_ordinal(uint32_t pid)
+{
+    return (pid - MERGED_GPUS) % MERGED_GPU_STEP;
+}
 
 #endif

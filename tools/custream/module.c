@@ -18,7 +18,8 @@ static const char PROGRAM[] =
     "try:\n"
     "    command = importlib.import_module('custream.' + module).command\n"
     "except ImportError:\n"
-    "    sys.exit(print(name + ': python3 has no module custream: install the wheel with its extra \"fleet\"',\n"
+    "    sys.exit(print(name + ': python3 has no module custream: install the wheel with its extra "
+    "\"fleet\"',\n"
     "                   file=sys.stderr) or 2)\n"
     "sys.exit(command(own, json.loads(options), words))\n";
 
@@ -34,10 +35,12 @@ cJSON *module_options(int argc, char **argv)
     cJSON *options = cJSON_CreateObject();
     int flag;
     while ((flag = flags_next(argc, argv, 0)) != -1) {
-        EACH_ROW(row, command) {
+        EACH_ROW(row, command)
+        {
             if (row->kind != ROW_OPTION || row->flag != flag) continue;
             cJSON_DeleteItemFromObject(options, row->name);
-            if (!cJSON_AddItemToObject(options, row->name, optarg ? cJSON_CreateString(optarg) : cJSON_CreateTrue()))
+            if (!cJSON_AddItemToObject(
+                    options, row->name, optarg ? cJSON_CreateString(optarg) : cJSON_CreateTrue()))
                 out_of_memory();
         }
     }

@@ -14,10 +14,12 @@ static bool is_swapped(const char *typed, size_t n, const char *name)
     size_t i = 0;
     if (strlen(name) != n) return false;
     while (i < n && typed[i] == name[i]) i++;
-    return i + 1 < n && typed[i] == name[i + 1] && typed[i + 1] == name[i] && !memcmp(typed + i + 2, name + i + 2, n - i - 2);
+    return i + 1 < n && typed[i] == name[i + 1] && typed[i + 1] == name[i] &&
+           !memcmp(typed + i + 2, name + i + 2, n - i - 2);
 }
 
-/* SIZE_MAX: nobody who typed this meant that. Two slips in a word of three letters make another word. */
+/* SIZE_MAX: nobody who typed this meant that. Two slips in a word of three letters make another
+ * word. */
 static size_t slips_between(const char *typed, size_t n, const char *name)
 {
     const size_t most = n < 2 ? 0 : n < 4 ? 1 : 2;
@@ -30,7 +32,9 @@ void near_look(struct near *near, const char *name)
 {
     const size_t slips = slips_between(near->typed, near->length, name);
     const bool begins_so = near->length && !strncmp(name, near->typed, near->length);
-    if (slips == SIZE_MAX || (near->best && (near->slips < slips || (near->slips == slips && !begins_so)))) return;
+    if (slips == SIZE_MAX ||
+        (near->best && (near->slips < slips || (near->slips == slips && !begins_so))))
+        return;
     near->best = name;
     near->slips = slips;
 }
@@ -43,18 +47,22 @@ const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length)
     return room;
 }
 
-const struct command_row *word_find(const char *name, const struct command_row *command, const char *kind,
-                                    const char *word)
+const struct command_row *word_find(
+    const char *name, const struct command_row *command, const char *kind, const char *word)
 {
     char room[SHOWN_ROOM];
     struct near near = {.typed = word, .length = strlen(word)};
-    EACH_ROW(row, command) {
+    EACH_ROW(row, command)
+    {
         if (row->kind != ROW_WORD || !row->text) continue;
         if (!strcmp(row->name, word)) return row;
         near_look(&near, row->name);
     }
     shown(room, word, near.length);
-    if (near.best) complain(name, "there is no %s \"%s\"; did you mean \"%s\"?", kind, room, near.best);
-    else complain(name, "there is no %s \"%s\"; 'custream help %s' lists them", kind, room, command->name);
+    if (near.best)
+        complain(name, "there is no %s \"%s\"; did you mean \"%s\"?", kind, room, near.best);
+    else
+        complain(name, "there is no %s \"%s\"; 'custream help %s' lists them", kind, room,
+            command->name);
     return NULL;
 }

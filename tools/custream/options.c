@@ -1,4 +1,5 @@
-/* custream options: what can be set, for people and, with --json, for scripts that set it. All of it comes from shim/base/options.def. */
+/* custream options: what can be set, for people and, with --json, for scripts that set it. All of
+ * it comes from shim/base/options.def. */
 #include "tools/custream/options.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
@@ -9,7 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPTIONS_VERSION = 1 }; /* of the JSON: grows when a member goes away or means something else */
+enum {
+    OPTIONS_VERSION = 1
+}; /* of the JSON: grows when a member goes away or means something else */
 
 void option_flag(char flag[FLAG_ROOM], enum cs_option id)
 {
@@ -22,7 +25,10 @@ void option_flag(char flag[FLAG_ROOM], enum cs_option id)
 /* A policy file names no other policy. */
 static bool has_key(enum cs_option id) { return id != CS_OPTION_POLICY; }
 
-static bool has_words(enum cs_option id) { return cs_option_info[id].type == CS_TYPE_CHOICE || cs_option_info[id].type == CS_TYPE_SWITCH; }
+static bool has_words(enum cs_option id)
+{
+    return cs_option_info[id].type == CS_TYPE_CHOICE || cs_option_info[id].type == CS_TYPE_SWITCH;
+}
 
 /* --- for people --- */
 
@@ -52,7 +58,10 @@ static void options_print(void)
 
 /* --- for scripts --- */
 
-static cJSON *text_or_null(const char *text) { return text && *text ? cJSON_CreateString(text) : cJSON_CreateNull(); }
+static cJSON *text_or_null(const char *text)
+{
+    return text && *text ? cJSON_CreateString(text) : cJSON_CreateNull();
+}
 
 /* The words of a list with '|' between them. */
 static cJSON *words_of(const char *list)
@@ -87,7 +96,9 @@ static void option_write(enum cs_option id)
 
 static void options_write(void)
 {
-    printf("{\"custream_options\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"options\":[\n", OPTIONS_VERSION);
+    printf("{\"custream_options\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING
+           "\",\"options\":[\n",
+        OPTIONS_VERSION);
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         if (i) puts(",");
         option_write((enum cs_option)i);
@@ -106,7 +117,8 @@ int command_options(int argc, char **argv)
         fputs("custream options: takes nothing but --json\n", stderr);
         return STATUS_UNUSABLE;
     }
-    setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle stdio does not keep the cause */
+    setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle
+                                                   stdio does not keep the cause */
     if (json) options_write();
     else options_print();
     return STATUS_OK;

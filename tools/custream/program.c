@@ -45,19 +45,22 @@ int program_open(const char *path)
 
 struct elf_facts {
     GElf_Ehdr header;
-    bool interpreted; /* has PT_INTERP: a dynamic loader runs first, and that is what reads LD_PRELOAD */
+    bool interpreted; /* has PT_INTERP: a dynamic loader runs first, and that is what reads
+                         LD_PRELOAD */
 };
 
 /* False for what is no ELF file of this byte order. */
 static bool elf_read(const char *path, struct elf_facts *facts)
 {
-    const unsigned char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+    const unsigned char native =
+        __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
     const int fd = program_open(path);
     size_t count = 0;
     if (fd < 0) return false;
     elf_version(EV_CURRENT);
     Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-    bool good = elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &facts->header) && facts->header.e_ident[EI_DATA] == native;
+    bool good = elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &facts->header) &&
+                facts->header.e_ident[EI_DATA] == native;
     good = good && !elf_getphdrnum(elf, &count);
     facts->interpreted = false;
     for (size_t i = 0; good && i < count; i++) {
@@ -70,13 +73,15 @@ static bool elf_read(const char *path, struct elf_facts *facts)
     return good;
 }
 
-/* What makes the kernel set AT_SECURE, under which the loader ignores an LD_PRELOAD with a slash in it (ld.so(8)). */
+/* What makes the kernel set AT_SECURE, under which the loader ignores an LD_PRELOAD with a slash in
+ * it (ld.so(8)). */
 static bool raises_privileges(const char *path)
 {
     struct stat about;
     if (stat(path, &about)) return false;
     if ((about.st_mode & S_ISUID) && about.st_uid != getuid()) return true;
-    if ((about.st_mode & S_ISGID) && (about.st_mode & S_IXGRP) && about.st_gid != getgid()) return true;
+    if ((about.st_mode & S_ISGID) && (about.st_mode & S_IXGRP) && about.st_gid != getgid())
+        return true;
     return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
@@ -100,11 +105,14 @@ const char *program_obstacle(const char *path)
     struct elf_facts own, facts;
     /* A script's own setuid bit has no effect on Linux. */
     if (script_interpreter(path, interpreter, sizeof interpreter)) path = interpreter;
-    if (raises_privileges(path)) return "runs with raised privileges (setuid, setgid or capabilities), so the loader ignores LD_PRELOAD";
+    if (raises_privileges(path))
+        return "runs with raised privileges (setuid, setgid or capabilities), so the loader "
+               "ignores LD_PRELOAD";
     if (!elf_read(path, &facts)) return NULL;
     if (!facts.interpreted) return "is statically linked, so no loader reads LD_PRELOAD";
     if (!elf_read("/proc/self/exe", &own)) return NULL;
-    if (own.header.e_ident[EI_CLASS] != facts.header.e_ident[EI_CLASS] || own.header.e_machine != facts.header.e_machine)
+    if (own.header.e_ident[EI_CLASS] != facts.header.e_ident[EI_CLASS] ||
+        own.header.e_machine != facts.header.e_machine)
         return "is built for another architecture than the preload library";
     return NULL;
 }

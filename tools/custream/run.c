@@ -1,6 +1,7 @@
 /*
- * custream run: puts the preload library and its options into the environment and becomes the program. Nothing stays behind: the process id,
- * the signals and the exit status are the program's own, and children inherit the environment.
+ * custream run: puts the preload library and its options into the environment and becomes the
+ * program. Nothing stays behind: the process id, the signals and the exit status are the program's
+ * own, and children inherit the environment.
  */
 #define _GNU_SOURCE /* asprintf, memrchr */
 #include "tools/custream/command.h"
@@ -27,11 +28,15 @@
 #define CUSTREAM_LIBDIR "/usr/local/lib"
 #endif
 
-/* The program would start with the wrong value at its default; the one who typed it is here to be told instead. */
-static bool value_ok(enum cs_option id, const char *prefix, const char *name, const char *separator, const char *value)
+/* The program would start with the wrong value at its default; the one who typed it is here to be
+ * told instead. */
+static bool value_ok(enum cs_option id, const char *prefix, const char *name, const char *separator,
+    const char *value)
 {
     const char *allowed = cs_option_check(id, value);
-    if (allowed) fprintf(stderr, "custream run: %s%s%s%s is not valid: allowed is %s\n", prefix, name, separator, value, allowed);
+    if (allowed)
+        fprintf(stderr, "custream run: %s%s%s%s is not valid: allowed is %s\n", prefix, name,
+            separator, value, allowed);
     return !allowed;
 }
 
@@ -76,7 +81,8 @@ static bool policy_absolute(const char *path)
     return ok;
 }
 
-/* Read as the program will read it, which would go on without. Also where there is no file: variables may contradict each other. */
+/* Read as the program will read it, which would go on without. Also where there is no file:
+ * variables may contradict each other. */
 static bool policy_ok(struct watch_plan *plan)
 {
     char error[CS_POLICY_LINE];
@@ -92,8 +98,11 @@ static bool policy_ok(struct watch_plan *plan)
     if (!ok) fprintf(stderr, "custream run: %s\n", error);
     ok = ok && !run_hopeless(&settled, plan->report);
     if (ok) {
-        plan->quiet = !strcmp(cs_option_word(CS_OPTION_QUIET, settled.value[CS_OPTION_QUIET]), "on") || !strcmp(settled.value[CS_OPTION_LOG], "error");
-        plan->off = !strcmp(settled.value[CS_OPTION_TRACE], "off") && strcmp(settled.value[CS_OPTION_CTL], "on");
+        plan->quiet =
+            !strcmp(cs_option_word(CS_OPTION_QUIET, settled.value[CS_OPTION_QUIET]), "on") ||
+            !strcmp(settled.value[CS_OPTION_LOG], "error");
+        plan->off = !strcmp(settled.value[CS_OPTION_TRACE], "off") &&
+                    strcmp(settled.value[CS_OPTION_CTL], "on");
     }
     bool is_path = given && file.name == given;
     cs_policy_file_finish(&file);
@@ -111,7 +120,8 @@ static bool own_folder(char *folder)
     return slash;
 }
 
-/* Beside the command, as in the build folder; then in lib/ beside its bin/, as installed; then where this build was to be installed. */
+/* Beside the command, as in the build folder; then in lib/ beside its bin/, as installed; then
+ * where this build was to be installed. */
 static bool shim_find(char *path)
 {
     char self[PATH_MAX], candidate[2 * PATH_MAX];
@@ -122,7 +132,8 @@ static bool shim_find(char *path)
         snprintf(candidate, sizeof candidate, "%s%s", i < 2 ? self : "", places[i]);
         if (!access(candidate, R_OK) && realpath(candidate, path)) return true;
     }
-    fprintf(stderr, "custream run: " SHIM " is neither beside this command, nor in ../lib, nor in " CUSTREAM_LIBDIR "\n");
+    fprintf(stderr, "custream run: " SHIM
+                    " is neither beside this command, nor in ../lib, nor in " CUSTREAM_LIBDIR "\n");
     return false;
 }
 
@@ -130,32 +141,39 @@ static bool is_named(const char *list, const char *path)
 {
     const size_t length = strlen(path);
     for (const char *at = list; (at = strstr(at, path)); at += length)
-        if ((at == list || strchr(": ", at[-1])) && (!at[length] || strchr(": ", at[length]))) return true;
+        if ((at == list || strchr(": ", at[-1])) && (!at[length] || strchr(": ", at[length])))
+            return true;
     return false;
 }
 
 /* The loader puts folders of its own for these. */
 static bool has_token(const char *path)
 {
-    static const char *const tokens[] = {"$ORIGIN", "${ORIGIN}", "$LIB", "${LIB}", "$PLATFORM", "${PLATFORM}"};
+    static const char *const tokens[] = {
+        "$ORIGIN", "${ORIGIN}", "$LIB", "${LIB}", "$PLATFORM", "${PLATFORM}"};
     for (size_t i = 0; i < CS_COUNT(tokens); i++)
         if (strstr(path, tokens[i])) return true;
     return false;
 }
 
-/* In front of what the caller preloads already, and only once: `custream run` inside `custream run` is the same run, and who names the library has chosen its
- * place, behind a tool's that is to see calls first. */
+/* In front of what the caller preloads already, and only once: `custream run` inside `custream run`
+ * is the same run, and who names the library has chosen its place, behind a tool's that is to see
+ * calls first. */
 static bool shim_preload(void)
 {
     char path[PATH_MAX], *value;
     if (!shim_find(path)) return false;
     if (strpbrk(path, ": \t") || has_token(path)) {
-        fprintf(stderr, "custream run: %s: a path with a colon, a space or a $ that the loader expands cannot be preloaded\n", path);
+        fprintf(stderr,
+            "custream run: %s: a path with a colon, a space or a $ that the loader expands cannot "
+            "be preloaded\n",
+            path);
         return false;
     }
     const char *before = getenv("LD_PRELOAD");
     if (before && is_named(before, path)) return true;
-    if (asprintf(&value, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") < 0) value = NULL;
+    if (asprintf(&value, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") < 0)
+        value = NULL;
     bool ok = value && !setenv("LD_PRELOAD", value, 1);
     if (!ok) perror("custream run");
     free(value);
@@ -167,9 +185,11 @@ static int program_become(char **argv, struct watch_plan *plan)
 {
     char path[PATH_MAX];
     const char *obstacle = program_find(argv[0], path, sizeof path) ? program_obstacle(path) : NULL;
-    if (obstacle) fprintf(stderr, "custream run: warning: %s %s: it will not be traced\n", argv[0], obstacle);
+    if (obstacle)
+        fprintf(stderr, "custream run: warning: %s %s: it will not be traced\n", argv[0], obstacle);
     plan->unseen = obstacle;
-    if (!watch_start(plan) && plan->report) fputs("custream run: warning: no process could be made that reports at the end\n", stderr);
+    if (!watch_start(plan) && plan->report)
+        fputs("custream run: warning: no process could be made that reports at the end\n", stderr);
     execvp(argv[0], argv);
     watch_cancel();
     int status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
@@ -184,7 +204,8 @@ int command_run(int argc, char **argv)
     /* The first word that is no option is the program, and what follows is the program's. */
     while ((flag = flags_next(argc, argv, '+')) != -1) {
         if (flag == FLAG_REPORT) plan.report = true;
-        else if (!option_give((enum cs_option)(flag - FLAG_LIBRARY), optarg)) return STATUS_UNUSABLE;
+        else if (!option_give((enum cs_option)(flag - FLAG_LIBRARY), optarg))
+            return STATUS_UNUSABLE;
     }
     if (!environment_ok() || !policy_ok(&plan)) return STATUS_UNUSABLE;
     if (optind == argc) {

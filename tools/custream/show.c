@@ -14,8 +14,10 @@
 
 enum { COLUMNS_DEFAULT = 100, COLUMNS_MIN = 20, COLUMNS_MAX = 10000, COMPLAINT_MAX = 16 << 10 };
 
-/* In the unit that leaves one to three digits before the point (of bytes four). Times have four digits, bytes one behind the point. */
-static void scaled_show(char out[SHOWN_MAX], double value, double step, const char *const *units, int last)
+/* In the unit that leaves one to three digits before the point (of bytes four). Times have four
+ * digits, bytes one behind the point. */
+static void scaled_show(
+    char out[SHOWN_MAX], double value, double step, const char *const *units, int last)
 {
     int unit = 0;
     double size = fabs(value);
@@ -42,30 +44,24 @@ static void count_show(char out[SHOWN_MAX], double value)
 
 const char *value_show(char out[SHOWN_MAX], enum unit unit, double value)
 {
-    static const char *const times[] = {"ns", "us", "ms", "s"}, *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    static const char *const times[] = {"ns", "us", "ms", "s"}, *const sizes[] = {"B", "KiB", "MiB",
+                                                                    "GiB", "TiB"};
     char size[SHOWN_MAX];
     if (!isfinite(value) || fabs(value) > 1e20) return strcpy(out, "-");
     switch (unit) {
     case UNIT_CHANGE_NS:
     case UNIT_CHANGE_SHARE:
-        snprintf(out, SHOWN_MAX, "%s%.*s", value > 0 ? "+" : "", SHOWN_MAX - 2, value_show(size, unit == UNIT_CHANGE_NS ? UNIT_NS : UNIT_SHARE, value));
+        snprintf(out, SHOWN_MAX, "%s%.*s", value > 0 ? "+" : "", SHOWN_MAX - 2,
+            value_show(size, unit == UNIT_CHANGE_NS ? UNIT_NS : UNIT_SHARE, value));
         break;
-    case UNIT_NS:
-        scaled_show(out, value, 1000, times, 3);
-        break;
-    case UNIT_BYTES:
-        scaled_show(out, value, 1024, sizes, 4);
-        break;
+    case UNIT_NS: scaled_show(out, value, 1000, times, 3); break;
+    case UNIT_BYTES: scaled_show(out, value, 1024, sizes, 4); break;
     case UNIT_SHARE:
         snprintf(out, SHOWN_MAX, value > 0 && value < 0.0005 ? "<0.1 %%" : "%.1f %%", value * 100);
         break;
-    case UNIT_GBPS:
-        snprintf(out, SHOWN_MAX, "%.2f GB/s", value);
-        break;
+    case UNIT_GBPS: snprintf(out, SHOWN_MAX, "%.2f GB/s", value); break;
     case UNIT_COUNT:
-    case UNIT_TEXT:
-        count_show(out, value);
-        break;
+    case UNIT_TEXT: count_show(out, value); break;
     }
     return out;
 }
@@ -90,7 +86,8 @@ static wchar_t character_of(const unsigned char *bytes, int length)
 /* Marks that turn the direction of what follows, so that a name would read as another. */
 static bool is_turning(wchar_t character)
 {
-    return (character >= 0x202a && character <= 0x202e) || (character >= 0x2066 && character <= 0x2069);
+    return (character >= 0x202a && character <= 0x202e) ||
+           (character >= 0x2066 && character <= 0x2069);
 }
 
 const char *glyph_next(const char *at, struct glyph *glyph)
@@ -120,22 +117,18 @@ static int columns_until(const char *text, const char *end)
 static void put_until(FILE *file, const char *text, const char *end)
 {
     struct glyph glyph;
-    while (text < end && (text = glyph_next(text, &glyph))) fwrite(glyph.bytes, 1, (size_t)glyph.length, file);
+    while (text < end && (text = glyph_next(text, &glyph)))
+        fwrite(glyph.bytes, 1, (size_t)glyph.length, file);
 }
 
-int text_columns(const char *text)
-{
-    return columns_until(text, text + strlen(text));
-}
-void text_put(FILE *file, const char *text)
-{
-    put_until(file, text, text + strlen(text));
-}
+int text_columns(const char *text) { return columns_until(text, text + strlen(text)); }
+void text_put(FILE *file, const char *text) { put_until(file, text, text + strlen(text)); }
 
 int text_put_cut(FILE *file, const char *text, int columns, enum cut cut)
 {
     struct glyph glyph;
-    const int all = text_columns(text), head = cut == CUT_MIDDLE ? columns / 2 : columns - 1, tail = columns - head - 1;
+    const int all = text_columns(text), head = cut == CUT_MIDDLE ? columns / 2 : columns - 1,
+              tail = columns - head - 1;
     int passed = 0, put = 0;
     bool told = false;
     if (all <= columns) {
@@ -178,7 +171,8 @@ int columns_of_terminal(void)
 {
     struct winsize window;
     const char *text = getenv("COLUMNS");
-    const bool known = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) && window.ws_col;
+    const bool known =
+        isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) && window.ws_col;
     const long columns = known ? window.ws_col : text ? strtol(text, NULL, 10) : 0;
     if (columns <= 0) return COLUMNS_DEFAULT;
     return columns < COLUMNS_MIN ? COLUMNS_MIN : columns > COLUMNS_MAX ? COLUMNS_MAX : (int)columns;

@@ -1,4 +1,5 @@
-/* A library that looks symbols up; WHO names its function. DEFINES gives it definitions of its own, AT_LOAD look-ups from its constructor. */
+/* A library that looks symbols up; WHO names its function. DEFINES gives it definitions of its own,
+ * AT_LOAD look-ups from its constructor. */
 #define _GNU_SOURCE
 #include "ask.h"
 
@@ -19,7 +20,8 @@ EXPORT double strtod(const char *text, char **end) { return (void)text, (void)en
 #ifdef AT_LOAD
 __attribute__((constructor)) static void at_load(void)
 {
-    static const char *const names[] = {"cuLaunchKernel", "cuInit", "strtod", "dlsym_sample", "no_such_symbol"};
+    static const char *const names[] = {
+        "cuLaunchKernel", "cuInit", "strtod", "dlsym_sample", "no_such_symbol"};
     for (int i = 0; i < 5; i++) {
 #define ASKED_(who) ask_##who
 #define ASKED(who)  ASKED_(who)

@@ -1,6 +1,6 @@
 /*
- * Preloaded behind the shim (or without it): at the end of each process, one line into the file that PROBE_OUT names: how many threads there are, and which
- * libraries are mapped.
+ * Preloaded behind the shim (or without it): at the end of each process, one line into the file
+ * that PROBE_OUT names: how many threads there are, and which libraries are mapped.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -15,7 +15,8 @@ static int each(struct dl_phdr_info *info, size_t size, void *line)
 {
     const char *slash = strrchr(info->dlpi_name, '/');
     (void)size;
-    if (*info->dlpi_name && strlen(line) < 15000) sprintf((char *)line + strlen(line), " %s", slash ? slash + 1 : info->dlpi_name);
+    if (*info->dlpi_name && strlen(line) < 15000)
+        sprintf((char *)line + strlen(line), " %s", slash ? slash + 1 : info->dlpi_name);
     return 0;
 }
 
@@ -33,7 +34,8 @@ __attribute__((destructor)) static void at_end(void)
     static char line[16384];
     const char *out = getenv("PROBE_OUT");
     int threads = thread_count();
-    for (int i = 0; i < 500 && threads > 1; i++, threads = thread_count()) usleep(1000); /* a thread that was joined is in /proc a little longer */
+    for (int i = 0; i < 500 && threads > 1; i++, threads = thread_count())
+        usleep(1000); /* a thread that was joined is in /proc a little longer */
     snprintf(line, sizeof line, "%d", threads);
     dl_iterate_phdr(each, line);
     strcat(line, "\n");

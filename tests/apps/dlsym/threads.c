@@ -1,4 +1,5 @@
-/* Look-ups from several threads at once, each of which must get its own answers and its own error. Prints "done" or what was wrong. */
+/* Look-ups from several threads at once, each of which must get its own answers and its own error.
+ * Prints "done" or what was wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -6,7 +7,8 @@
 #include <string.h>
 
 enum { THREADS = 8, ROUNDS = 3000 };
-static const char *const names[] = {"cuLaunchKernel", "cuStreamCreate", "cuNoSuchCall", "strtod", "no_such_symbol", "cuGetProcAddress_v2"};
+static const char *const names[] = {"cuLaunchKernel", "cuStreamCreate", "cuNoSuchCall", "strtod",
+    "no_such_symbol", "cuGetProcAddress_v2"};
 enum { NAMES = sizeof names / sizeof *names };
 static void *handles[2], *got[THREADS][2][NAMES];
 static pthread_barrier_t start;
@@ -22,7 +24,8 @@ static void *look(void *me)
         void *found = dlsym(handles[h], names[n]);
         const char *error = dlerror();
         if (i >= 2 * NAMES && found != mine[h][n]) wrong = "another answer than before";
-        if (!found != !!error) wrong = found ? "an error beside an answer" : "neither answer nor error";
+        if (!found != !!error)
+            wrong = found ? "an error beside an answer" : "neither answer nor error";
         if (error && !strstr(error, names[n])) wrong = "another thread's error";
         mine[h][n] = found;
     }
@@ -42,7 +45,8 @@ int main(int argc, char **argv)
         void *wrong;
         pthread_join(threads[i], &wrong);
         if (wrong) bad = 1, printf("%s\n", (char *)wrong);
-        if (memcmp(got[i], got[0], sizeof got[0])) bad = 1, printf("two threads got different answers\n");
+        if (memcmp(got[i], got[0], sizeof got[0]))
+            bad = 1, printf("two threads got different answers\n");
     }
     if (!bad) printf("done\n");
     return bad;

@@ -1,4 +1,5 @@
-/* A library with a function whose code is chosen when the library is bound, by the environment. That is before libraries in front of it are bound. */
+/* A library with a function whose code is chosen when the library is bound, by the environment.
+ * That is before libraries in front of it are bound. */
 #include <stdlib.h>
 
 static int usual(void) { return 1; }

@@ -1,4 +1,5 @@
-/* A program with a function named as one of the C library's, which means something else: nobody but the program calls it. */
+/* A program with a function named as one of the C library's, which means something else: nobody but
+ * the program calls it. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -10,7 +11,8 @@ int main(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     __typeof__(&cuInit) init = (__typeof__(init))dlsym(driver, "cuInit");
-    __typeof__(&cuDevicePrimaryCtxRetain) retain = (__typeof__(retain))dlsym(driver, "cuDevicePrimaryCtxRetain");
+    __typeof__(&cuDevicePrimaryCtxRetain) retain =
+        (__typeof__(retain))dlsym(driver, "cuDevicePrimaryCtxRetain");
     __typeof__(&cuCtxSetCurrent) set = (__typeof__(set))dlsym(driver, "cuCtxSetCurrent");
     __typeof__(&cuStreamCreate) create = (__typeof__(create))dlsym(driver, "cuStreamCreate");
     CUcontext context;

@@ -1,7 +1,9 @@
 /*
- * Opens libraries that use CUDA (user.c), uses them, and says what came of it: program [-]LIBRARY...
+ * Opens libraries that use CUDA (user.c), uses them, and says what came of it: program
+ * [-]LIBRARY...
  *
- * One with a - is closed again. Then its place is taken, so that it comes back elsewhere. Built with -DLINKED, it is linked to such a library and uses that.
+ * One with a - is closed again. Then its place is taken, so that it comes back elsewhere. Built
+ * with -DLINKED, it is linked to such a library and uses that.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -23,7 +25,9 @@ static int open_and_use(const char *name, int closes)
     dlclose(library);
     if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)) fprintf(stderr, "note stayed 1\n");
     for (int k = 0; k < 64; k++)
-        if (mmap(NULL, (size_t)1 << (22 - k % 10), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED) return 1;
+        if (mmap(NULL, (size_t)1 << (22 - k % 10), PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+            return 1;
     return 0;
 }
 
@@ -33,6 +37,7 @@ int main(int argc, char **argv)
     printf("results %d\n", use());
 #endif
     int failed = 0;
-    for (int i = 1; i < argc; i++) failed |= open_and_use(argv[i] + (*argv[i] == '-'), *argv[i] == '-');
+    for (int i = 1; i < argc; i++)
+        failed |= open_and_use(argv[i] + (*argv[i] == '-'), *argv[i] == '-');
     return failed;
 }

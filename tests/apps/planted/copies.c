@@ -1,10 +1,13 @@
-/* Copies: one after the other, on one engine, of pageable memory, and those that the host waits for. */
+/* Copies: one after the other, on one engine, of pageable memory, and those that the host waits
+ * for. */
 #include "tests/apps/planted/device.h"
 
 #include <string.h>
 
-/* Two streams copy in the same direction, for which there is one engine. The twin's second stream copies the other way. All is enqueued ahead. */
-void copies(bool mended) {
+/* Two streams copy in the same direction, for which there is one engine. The twin's second stream
+ * copies the other way. All is enqueued ahead. */
+void copies(bool mended)
+{
     CUstream first = free_stream(), second = free_stream();
     CUdeviceptr one = device_memory(), other = device_memory();
     void *from = pinned_memory(), *to = pinned_memory();
@@ -23,7 +26,8 @@ void copies(bool mended) {
 }
 
 /* Copies to the device and back that could run side by side, on one stream. */
-void one_engine(bool mended) {
+void one_engine(bool mended)
+{
     CUstream first = free_stream(), second = mended ? free_stream() : first;
     CUdeviceptr one = device_memory(), other = device_memory();
     void *from = pinned_memory(), *to = pinned_memory();
@@ -38,8 +42,10 @@ void one_engine(bool mended) {
     device_done();
 }
 
-/* A kernel and a copy of its result by turns. The call that copies blocks the host, which then needs its time before it launches the next. */
-void synchronous_copies(bool mended) {
+/* A kernel and a copy of its result by turns. The call that copies blocks the host, which then
+ * needs its time before it launches the next. */
+void synchronous_copies(bool mended)
+{
     CUstream stream = mended ? free_stream() : blocking_stream();
     CUdeviceptr memory = device_memory();
     void *result = pinned_memory();
@@ -59,8 +65,10 @@ void synchronous_copies(bool mended) {
     measured.cost_ns = measured.idle_ns;
 }
 
-/* Results come back into pageable memory: the call waits for that, so the next kernel is not enqueued when it could run. */
-void pageable_copies(bool mended) {
+/* Results come back into pageable memory: the call waits for that, so the next kernel is not
+ * enqueued when it could run. */
+void pageable_copies(bool mended)
+{
     CUstream stream = free_stream();
     CUdeviceptr memory = device_memory();
     void *result = mended ? pinned_memory() : malloc(copy_bytes);

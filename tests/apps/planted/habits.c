@@ -1,12 +1,15 @@
-/* Habits that cost time: the default stream, waits for the whole device, events and streams that do nothing or are too many. */
+/* Habits that cost time: the default stream, waits for the whole device, events and streams that do
+ * nothing or are too many. */
 #include "tests/apps/planted/device.h"
 
 #include <string.h>
 
 /* --- the default stream --- */
 
-/* Kernels on two streams that could run side by side, all enqueued ahead. `between`: a short one between them, or NULL. */
-static void by_turns(CUstream first, CUstream second, CUstream between) {
+/* Kernels on two streams that could run side by side, all enqueued ahead. `between`: a short one
+ * between them, or NULL. */
+static void by_turns(CUstream first, CUstream second, CUstream between)
+{
     struct gate gate = gate_new();
     gate_wait(gate, first);
     gate_wait(gate, second);
@@ -20,18 +23,25 @@ static void by_turns(CUstream first, CUstream second, CUstream between) {
     device_done();
 }
 
-void legacy_serial(bool mended) {
-    by_turns(mended ? free_stream() : CU_STREAM_LEGACY, mended ? free_stream() : blocking_stream(), NULL);
-    measured.cost_ns = ROUNDS * WORK_US * 1000ll; /* one stream's kernels could all run beside the other's */
+void legacy_serial(bool mended)
+{
+    by_turns(mended ? free_stream() : CU_STREAM_LEGACY, mended ? free_stream() : blocking_stream(),
+        NULL);
+    measured.cost_ns =
+        ROUNDS * WORK_US * 1000ll; /* one stream's kernels could all run beside the other's */
 }
-void legacy_blocking(bool mended) {
-    by_turns(mended ? free_stream() : blocking_stream(), mended ? free_stream() : blocking_stream(), CU_STREAM_LEGACY);
-    measured.cost_ns = ROUNDS * (WORK_US + 2 * WORK_US / 10) * 1000ll; /* and the short ones beside both */
+void legacy_blocking(bool mended)
+{
+    by_turns(mended ? free_stream() : blocking_stream(), mended ? free_stream() : blocking_stream(),
+        CU_STREAM_LEGACY);
+    measured.cost_ns =
+        ROUNDS * (WORK_US + 2 * WORK_US / 10) * 1000ll; /* and the short ones beside both */
 }
 
 /* --- the host waits --- */
 
-void device_sync(bool mended) {
+void device_sync(bool mended)
+{
     enum { STEPS = 20 };
     CUstream stream = free_stream();
     struct gate gate = gate_new();
@@ -48,14 +58,16 @@ void device_sync(bool mended) {
 }
 
 /* Asks again and again whether an event has come. */
-void spinning(bool mended) {
+void spinning(bool mended)
+{
     enum { QUERIES = 2000 }; /* fewer than a thread's ring has room for */
     CUstream stream = free_stream();
     CUevent event = event_new();
     for (int i = 0; i < ROUNDS; i++) {
         launch(FIRST, 3 * WORK_US, stream);
         MUST(cuEventRecord(event, stream));
-        for (int j = 0; !mended && j < QUERIES && cuEventQuery(event) == CUDA_ERROR_NOT_READY; j++) continue;
+        for (int j = 0; !mended && j < QUERIES && cuEventQuery(event) == CUDA_ERROR_NOT_READY; j++)
+            continue;
         MUST(cuEventSynchronize(event));
     }
     device_done();
@@ -63,8 +75,10 @@ void spinning(bool mended) {
 
 /* --- events and streams --- */
 
-/* The waits are for an event that was recorded before the loop, and not behind the work whose result is wanted. */
-void early_record(bool mended) {
+/* The waits are for an event that was recorded before the loop, and not behind the work whose
+ * result is wanted. */
+void early_record(bool mended)
+{
     CUstream stream = free_stream(), other = free_stream();
     CUevent event = event_new();
     struct gate gate = gate_new();
@@ -81,7 +95,8 @@ void early_record(bool mended) {
     device_done();
 }
 
-void never_recorded(bool mended) {
+void never_recorded(bool mended)
+{
     CUstream stream = free_stream(), other = free_stream();
     struct gate gate = gate_new();
     gate_wait(gate, stream);
@@ -98,8 +113,10 @@ void never_recorded(bool mended) {
     device_done();
 }
 
-/* Waits on the stream that recorded the event, which is in order anyway: so many that the GPU has nothing to do meanwhile. */
-void wait_for_nothing(bool mended) {
+/* Waits on the stream that recorded the event, which is in order anyway: so many that the GPU has
+ * nothing to do meanwhile. */
+void wait_for_nothing(bool mended)
+{
     enum { WAITS = 1000 };
     CUstream stream = free_stream();
     CUevent event = event_new();
@@ -116,7 +133,8 @@ void wait_for_nothing(bool mended) {
     MUST(cuStreamDestroy(stream));
 }
 
-void many_events(bool mended) {
+void many_events(bool mended)
+{
     enum { MANY = 200 };
     CUstream stream = free_stream();
     CUevent event = mended ? event_new() : NULL;
@@ -130,8 +148,10 @@ void many_events(bool mended) {
     MUST(cuStreamDestroy(stream));
 }
 
-/* More streams with work at once than there are queues to the device: what waits for the work before it holds the other streams of its queue. */
-void many_streams(bool mended) {
+/* More streams with work at once than there are queues to the device: what waits for the work
+ * before it holds the other streams of its queue. */
+void many_streams(bool mended)
+{
     enum { MANY = 24, EACH = 20 };
     CUstream streams[MANY];
     struct gate gate = gate_new();
@@ -147,7 +167,8 @@ void many_streams(bool mended) {
 }
 
 /* Priorities that the device does not have, so that both streams get the same. */
-void priorities(bool mended) {
+void priorities(bool mended)
+{
     CUstream streams[2];
     struct gate gate = gate_new();
     int least, greatest;
@@ -163,7 +184,8 @@ void priorities(bool mended) {
 }
 
 /* Calls that fail, and nobody looks. */
-void failing(bool mended) {
+void failing(bool mended)
+{
     CUstream stream = free_stream();
     CUdeviceptr memory = device_memory();
     void *from = pinned_memory();

@@ -2,14 +2,16 @@
 #include "tests/apps/planted/device.h"
 
 /* The same kernels, enqueued before the first of them begins. */
-static void enqueued_ahead(CUstream stream) {
+static void enqueued_ahead(CUstream stream)
+{
     struct gate gate = gate_new();
     gate_wait(gate, stream);
     for (int i = 0; i <= ROUNDS; i++) launch(FIRST, WORK_US, stream);
     gate_open(gate);
 }
 
-void own_code(bool mended) {
+void own_code(bool mended)
+{
     CUstream stream = free_stream();
     if (mended) enqueued_ahead(stream);
     else launch(FIRST, WORK_US, stream);
@@ -21,8 +23,10 @@ void own_code(bool mended) {
     device_done();
 }
 
-/* The thread is blocked in a call that waits for another stream, on which nothing runs but a host function. */
-static void blocked(bool mended, void wait(CUstream other)) {
+/* The thread is blocked in a call that waits for another stream, on which nothing runs but a host
+ * function. */
+static void blocked(bool mended, void wait(CUstream other))
+{
     CUstream stream = free_stream(), other = free_stream();
     if (mended) enqueued_ahead(stream);
     else launch(FIRST, WORK_US, stream);
@@ -36,11 +40,13 @@ static void blocked(bool mended, void wait(CUstream other)) {
 }
 
 static void wait_for_stream(CUstream other) { MUST(cuStreamSynchronize(other)); }
-static void wait_for_context(CUstream other) {
+static void wait_for_context(CUstream other)
+{
     (void)other;
     MUST(cuCtxSynchronize());
 }
-static void wait_for_event(CUstream other) {
+static void wait_for_event(CUstream other)
+{
     CUevent event = event_new();
     MUST(cuEventRecord(event, other));
     MUST(cuEventSynchronize(event));
@@ -50,8 +56,10 @@ void blocked_stream(bool mended) { blocked(mended, wait_for_stream); }
 void blocked_context(bool mended) { blocked(mended, wait_for_context); }
 void blocked_event(bool mended) { blocked(mended, wait_for_event); }
 
-/* Memory is freed between two kernels. The driver waits until the device has nothing to do, no host function either. The twin takes a pool's. */
-void frees(bool mended) {
+/* Memory is freed between two kernels. The driver waits until the device has nothing to do, no host
+ * function either. The twin takes a pool's. */
+void frees(bool mended)
+{
     CUstream stream = free_stream(), other = free_stream();
     struct gate gate = gate_new();
     if (mended) gate_wait(gate, stream);
@@ -74,11 +82,14 @@ void frees(bool mended) {
     }
     gate_open(gate);
     device_done();
-    measured.idle_ns = measured.cost_ns; /* not the host functions' time, in case that the driver does not wait for those */
+    measured.idle_ns = measured.cost_ns; /* not the host functions' time, in case that the driver
+                                            does not wait for those */
 }
 
-/* Device 0 idles while the thread that feeds it copies from device 1, which takes its time. The twin's copies wait for nothing. */
-void blocked_copy(bool mended) {
+/* Device 0 idles while the thread that feeds it copies from device 1, which takes its time. The
+ * twin's copies wait for nothing. */
+void blocked_copy(bool mended)
+{
     CUstream stream = free_stream();
     char *host = pinned_memory();
     device_use(1);
@@ -102,8 +113,10 @@ void blocked_copy(bool mended) {
     device_use(0);
 }
 
-/* Kernels that are shorter than the host's time between two launches, as in a framework; the twin puts them all into a graph. */
-void launch_bound(bool mended) {
+/* Kernels that are shorter than the host's time between two launches, as in a framework; the twin
+ * puts them all into a graph. */
+void launch_bound(bool mended)
+{
     CUstream stream = free_stream();
     CUgraph graph;
     CUgraphExec exec;

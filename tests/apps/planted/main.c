@@ -1,6 +1,7 @@
 /*
- * planted NAME [mended] [BYTES]: runs one of the programs below, and prints what it planted, and measured on the host, as JSON: of a twin, 0. BYTES is
- * the size of each copy. `planted` alone lists the names, with what each plants.
+ * planted NAME [mended] [BYTES]: runs one of the programs below, and prints what it planted, and
+ * measured on the host, as JSON: of a twin, 0. BYTES is the size of each copy. `planted` alone
+ * lists the names, with what each plants.
  */
 #include "tests/apps/planted/planted.h"
 
@@ -9,7 +10,8 @@
 #include <string.h>
 
 static const struct row {
-    const char *name, *cause, *finding; /* a cause's key and a finding's id, as the report has them; NULL: none */
+    const char *name, *cause,
+        *finding; /* a cause's key and a finding's id, as the report has them; NULL: none */
     program *run;
 } rows[] = {
     {"own_code", "host", NULL, own_code},
@@ -48,25 +50,33 @@ static const struct row {
     {"failing", NULL, "CS115", failing},
 };
 
-static void print_text(const char *key, const char *text) {
+static void print_text(const char *key, const char *text)
+{
     if (text) printf("\"%s\":\"%s\",", key, text);
     else printf("\"%s\":null,", key);
 }
 
-static void print_row(const struct row *row) {
+static void print_row(const struct row *row)
+{
     putchar('{');
     print_text("name", row->name);
     print_text("cause", row->cause);
     print_text("finding", row->finding);
-    printf("\"idle_ns\":%lld,\"cost_ns\":%lld}\n", (long long)measured.idle_ns, (long long)measured.cost_ns);
+    printf("\"idle_ns\":%lld,\"cost_ns\":%lld}\n", (long long)measured.idle_ns,
+        (long long)measured.cost_ns);
 }
 
-static int usage(const char *wrong) {
-    fprintf(stderr, "planted: %s; use: planted [NAME [mended] [BYTES]], and without a NAME to see what there is\n", wrong);
+static int usage(const char *wrong)
+{
+    fprintf(stderr,
+        "planted: %s; use: planted [NAME [mended] [BYTES]], and without a NAME to see what there "
+        "is\n",
+        wrong);
     return 2;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     size_t count = sizeof rows / sizeof *rows;
     const struct row *row = rows;
     bool mended = argc > 2 && !strcmp(argv[2], "mended");
@@ -77,7 +87,8 @@ int main(int argc, char **argv) {
     while (row < rows + count && strcmp(row->name, argv[1]) != 0) row++;
     if (row == rows + count) return usage("no program of that name");
     if (argc > 3 + mended) return usage("too many arguments");
-    if (argc > 2 + mended && !(copy_bytes = strtoull(argv[2 + mended], NULL, 10))) return usage("BYTES is a number above 0");
+    if (argc > 2 + mended && !(copy_bytes = strtoull(argv[2 + mended], NULL, 10)))
+        return usage("BYTES is a number above 0");
     device_use(0);
     row->run(mended);
     if (mended) measured = (struct measured){0, 0};

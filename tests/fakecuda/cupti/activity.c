@@ -11,14 +11,16 @@ static bool attached, forked;
 
 /* ---- The driver ---- */
 
-static void find_driver(void) {
+static void find_driver(void)
+{
     void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
 
     if (library) *(void **)&door = dlsym(library, "custream_fakecuda_trace");
     if (door) driver = door(NULL);
 }
 
-const struct fake_traced *cupti_driver(void) {
+const struct fake_traced *cupti_driver(void)
+{
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_driver);
     if (UNLIKELY(forked)) {
@@ -28,17 +30,20 @@ const struct fake_traced *cupti_driver(void) {
     return driver;
 }
 
-static bool any_single(void) {
+static bool any_single(void)
+{
     for (size_t i = 0; i < DRIVER_CALLS; i++)
         if (cupti_driver_on[i]) return true;
     return false;
 }
 
-static bool anything_on(void) {
-    static const CUpti_ActivityKind recorded[] = {
-        CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_KERNEL,      CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
-        CUPTI_ACTIVITY_KIND_MEMSET,            CUPTI_ACTIVITY_KIND_GRAPH_TRACE, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-        CUPTI_ACTIVITY_KIND_CUDA_EVENT,        CUPTI_ACTIVITY_KIND_RUNTIME};
+static bool anything_on(void)
+{
+    static const CUpti_ActivityKind recorded[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+        CUPTI_ACTIVITY_KIND_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+        CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, CUPTI_ACTIVITY_KIND_DRIVER,
+        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+        CUPTI_ACTIVITY_KIND_RUNTIME};
 
     for (size_t i = 0; i < COUNT_OF(recorded); i++)
         if (cupti_on(recorded[i])) return true;
@@ -46,7 +51,8 @@ static bool anything_on(void) {
 }
 
 /* The child of a fork can do nothing with the driver, and has no worker. */
-static void in_child(void) {
+static void in_child(void)
+{
     pthread_mutex_init(&cupti_state, NULL);
     cupti_clock_forked();
     cupti_work_forked();
@@ -58,8 +64,10 @@ static void in_child(void) {
     forked = true;
 }
 
-void cupti_attach(void) {
-    static const struct fake_tracer tracer = {cupti_call_enter, cupti_call_exit, cupti_work_new, cupti_work_done};
+void cupti_attach(void)
+{
+    static const struct fake_tracer tracer = {
+        cupti_call_enter, cupti_call_exit, cupti_work_new, cupti_work_done};
     static bool watching;
     bool wanted = anything_on();
 
@@ -76,8 +84,10 @@ void cupti_attach(void) {
 
 /* ---- What is on ---- */
 
-static CUptiResult check_kind(CUpti_ActivityKind kind) {
-    if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
+static CUptiResult check_kind(CUpti_ActivityKind kind)
+{
+    if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
+        return CUPTI_ERROR_INVALID_KIND;
     switch (kind) {
     case CUPTI_ACTIVITY_KIND_EVENT:
     case CUPTI_ACTIVITY_KIND_METRIC:
@@ -86,22 +96,27 @@ static CUptiResult check_kind(CUpti_ActivityKind kind) {
     case CUPTI_ACTIVITY_KIND_INSTANTANEOUS_EVENT:
     case CUPTI_ACTIVITY_KIND_INSTANTANEOUS_EVENT_INSTANCE:
     case CUPTI_ACTIVITY_KIND_INSTANTANEOUS_METRIC:
-    case CUPTI_ACTIVITY_KIND_INSTANTANEOUS_METRIC_INSTANCE: return CUPTI_ERROR_NOT_COMPATIBLE; /* gone with the legacy profiler */
+    case CUPTI_ACTIVITY_KIND_INSTANTANEOUS_METRIC_INSTANCE:
+        return CUPTI_ERROR_NOT_COMPATIBLE; /* gone with the legacy profiler */
     default: return CUPTI_SUCCESS;
     }
 }
 
-/* Single calls are honoured where one was on when there came to be a context, and no more once the DRIVER kind was switched off; the answer is the same
- * either way. Calls of the runtime are seen from when the kind of either was on with a context, until cuptiFinalize; single ones
- * from when they are called back. */
+/* Single calls are honoured where one was on when there came to be a context, and no more once the
+ * DRIVER kind was switched off; the answer is the same either way. Calls of the runtime are seen
+ * from when the kind of either was on with a context, until cuptiFinalize; single ones from when
+ * they are called back. */
 static enum { SINGLES_OPEN, SINGLES_HONOURED, SINGLES_LOST } singles;
 
-static void see_runtime(void) {
-    bool on = cupti_on(CUPTI_ACTIVITY_KIND_DRIVER) || cupti_on(CUPTI_ACTIVITY_KIND_RUNTIME) || (cupti_runtime_seen && driver->any_context());
+static void see_runtime(void)
+{
+    bool on = cupti_on(CUPTI_ACTIVITY_KIND_DRIVER) || cupti_on(CUPTI_ACTIVITY_KIND_RUNTIME) ||
+              (cupti_runtime_seen && driver->any_context());
     __atomic_store_n(&cupti_runtime_seen, on, __ATOMIC_RELAXED);
 }
 
-static CUptiResult set_kind(CUpti_ActivityKind kind, bool on) {
+static CUptiResult set_kind(CUpti_ActivityKind kind, bool on)
+{
     CUptiResult result = check_kind(kind);
 
     if (result) return result;
@@ -110,39 +125,47 @@ static CUptiResult set_kind(CUpti_ActivityKind kind, bool on) {
     __atomic_store_n(&cupti_kinds[kind], on, __ATOMIC_RELAXED);
     cupti_fault_watch(false);
     if (kind == CUPTI_ACTIVITY_KIND_DRIVER)
-        for (size_t i = 1; i < DRIVER_CALLS; i++) __atomic_store_n(&cupti_driver_on[i], on, __ATOMIC_RELAXED);
+        for (size_t i = 1; i < DRIVER_CALLS; i++)
+            __atomic_store_n(&cupti_driver_on[i], on, __ATOMIC_RELAXED);
     if (kind == CUPTI_ACTIVITY_KIND_DRIVER && !on && driver->any_context()) singles = SINGLES_LOST;
     if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) see_runtime();
     cupti_attach();
     return CUPTI_SUCCESS;
 }
 
-CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
+CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind)
+{
     ENTER(cuptiActivityEnable);
     return set_kind(kind, true);
 }
-CUptiResult CUPTIAPI cuptiActivityEnableAndDump(CUpti_ActivityKind kind) {
+CUptiResult CUPTIAPI cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
+{
     ENTER(cuptiActivityEnableAndDump);
     return set_kind(kind, true);
 }
-CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
+CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind)
+{
     ENTER(cuptiActivityDisable);
     return set_kind(kind, false);
 }
 
-CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable) {
+CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable)
+{
     ENTER(cuptiActivityEnableDriverApi);
     if (!cbid || cbid >= DRIVER_CALLS) return CUPTI_ERROR_INVALID_PARAMETER;
     if (!cupti_driver()) return CUPTI_ERROR_NOT_INITIALIZED;
     LOCKED(cupti_state);
-    if (singles == SINGLES_OPEN && cupti_driver()->any_context()) singles = any_single() ? SINGLES_HONOURED : SINGLES_LOST;
-    if (singles != SINGLES_LOST || cupti_on(CUPTI_ACTIVITY_KIND_DRIVER)) __atomic_store_n(&cupti_driver_on[cbid], enable != 0, __ATOMIC_RELAXED);
+    if (singles == SINGLES_OPEN && cupti_driver()->any_context())
+        singles = any_single() ? SINGLES_HONOURED : SINGLES_LOST;
+    if (singles != SINGLES_LOST || cupti_on(CUPTI_ACTIVITY_KIND_DRIVER))
+        __atomic_store_n(&cupti_driver_on[cbid], enable != 0, __ATOMIC_RELAXED);
     cupti_attach();
     return CUPTI_SUCCESS;
 }
 
 /* The runtime's calls are not recorded one by one: these are taken and have no effect. */
-CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable) {
+CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable)
+{
     ENTER(cuptiActivityEnableRuntimeApi);
     (void)cbid, (void)enable;
     return cupti_driver() ? CUPTI_SUCCESS : CUPTI_ERROR_NOT_INITIALIZED;
@@ -150,7 +173,9 @@ CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_
 
 /* ---- Buffers ---- */
 
-CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete) {
+CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(
+    CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete)
+{
     ENTER(cuptiActivityRegisterCallbacks);
     if (!request || !complete) return CUPTI_ERROR_INVALID_PARAMETER;
     cupti_buffers_register(request, complete);
@@ -158,17 +183,19 @@ CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequest
 }
 
 /* The record of what a flush itself takes. */
-static void write_overhead(uint64_t start) {
+static void write_overhead(uint64_t start)
+{
     CUpti_ActivityOverhead3 record = {.kind = CUPTI_ACTIVITY_KIND_OVERHEAD,
-                                      .overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH,
-                                      .objectKind = CUPTI_ACTIVITY_OBJECT_THREAD,
-                                      .objectId.pt = {(uint32_t)getpid(), cupti_thread_id()},
-                                      .start = start,
-                                      .end = cupti_now()};
+        .overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH,
+        .objectKind = CUPTI_ACTIVITY_OBJECT_THREAD,
+        .objectId.pt = {(uint32_t)getpid(), cupti_thread_id()},
+        .start = start,
+        .end = cupti_now()};
     cupti_write(cupti_own_source(), &record, sizeof record);
 }
 
-static CUptiResult flush(uint32_t flag) {
+static CUptiResult flush(uint32_t flag)
+{
     bool forced = flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
     uint64_t start = cupti_now();
 
@@ -180,24 +207,29 @@ static CUptiResult flush(uint32_t flag) {
     cupti_deliver(true, forced);
     return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag) {
+CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag)
+{
     ENTER(cuptiActivityFlushAll);
     return flush(flag);
 }
-CUptiResult CUPTIAPI cuptiActivityFlush(CUcontext context, uint32_t stream, uint32_t flag) {
+CUptiResult CUPTIAPI cuptiActivityFlush(CUcontext context, uint32_t stream, uint32_t flag)
+{
     ENTER(cuptiActivityFlush);
     (void)context, (void)stream;
     return flush(flag);
 }
 
 /* The worker gives full buffers back anyway, and a period gives no others. */
-CUptiResult CUPTIAPI cuptiActivityFlushPeriod(uint32_t milliseconds) {
+CUptiResult CUPTIAPI cuptiActivityFlushPeriod(uint32_t milliseconds)
+{
     ENTER(cuptiActivityFlushPeriod);
     (void)milliseconds;
     return CUPTI_SUCCESS;
 }
 
-CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream, size_t *dropped) {
+CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(
+    CUcontext context, uint32_t stream, size_t *dropped)
+{
     ENTER(cuptiActivityGetNumDroppedRecords);
     (void)context, (void)stream;
     if (!dropped) return CUPTI_ERROR_INVALID_PARAMETER;
@@ -205,7 +237,8 @@ CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext context, uint32
     return CUPTI_SUCCESS;
 }
 
-static size_t record_bytes(CUpti_ActivityKind kind) {
+static size_t record_bytes(CUpti_ActivityKind kind)
+{
     switch (kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizeof(CUpti_ActivityKernel10);
@@ -225,7 +258,9 @@ static size_t record_bytes(CUpti_ActivityKind kind) {
     }
 }
 
-CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, CUpti_Activity **record) {
+CUptiResult CUPTIAPI cuptiActivityGetNextRecord(
+    uint8_t *buffer, size_t valid, CUpti_Activity **record)
+{
     size_t at = 0, bytes;
 
     ENTER(cuptiActivityGetNextRecord);
@@ -240,57 +275,68 @@ CUptiResult CUPTIAPI cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, C
 
 /* ---- Options ---- */
 
-CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback) {
+CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback)
+{
     ENTER(cuptiActivityRegisterTimestampCallback);
     if (!callback) return CUPTI_ERROR_INVALID_PARAMETER;
     cupti_clock_set(callback);
     return CUPTI_SUCCESS;
 }
 
-CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t *timestamp) {
+CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t *timestamp)
+{
     ENTER(cuptiGetTimestamp);
     if (!timestamp) return CUPTI_ERROR_INVALID_PARAMETER;
     *timestamp = cupti_now();
     return CUPTI_SUCCESS;
 }
 
-CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t enable) {
+CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t enable)
+{
     ENTER(cuptiActivityEnableLatencyTimestamps);
     cupti_latency = enable != 0;
     return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiActivityEnableAllSyncRecords(uint8_t enable) {
+CUptiResult CUPTIAPI cuptiActivityEnableAllSyncRecords(uint8_t enable)
+{
     ENTER(cuptiActivityEnableAllSyncRecords);
     cupti_all_syncs = enable != 0;
     return CUPTI_SUCCESS;
 }
 
-CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
+CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType type)
+{
     ENTER(cuptiSetThreadIdType);
-    if (type != CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT && type != CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM) return CUPTI_ERROR_INVALID_PARAMETER;
+    if (type != CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT &&
+        type != CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM)
+        return CUPTI_ERROR_INVALID_PARAMETER;
     cupti_system_threads = type == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM;
     return CUPTI_SUCCESS;
 }
-CUptiResult CUPTIAPI cuptiGetThreadIdType(CUpti_ActivityThreadIdType *type) {
+CUptiResult CUPTIAPI cuptiGetThreadIdType(CUpti_ActivityThreadIdType *type)
+{
     ENTER(cuptiGetThreadIdType);
     if (!type) return CUPTI_ERROR_INVALID_PARAMETER;
-    *type = cupti_system_threads ? CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM : CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
+    *type = cupti_system_threads ? CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM
+                                 : CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
     return CUPTI_SUCCESS;
 }
 
-/* Taken, without effect: nothing here launches graphs from the device, has attributes or allocates by a library's name. */
-#define IGNORED(function)                                                                                                                            \
-    CUptiResult CUPTIAPI function(uint8_t enable) {                                                                                                  \
-        ENTER(function);                                                                                                                             \
-        (void)enable;                                                                                                                                \
-        return CUPTI_SUCCESS;                                                                                                                        \
+/* Taken, without effect: nothing here launches graphs from the device, has attributes or allocates
+ * by a library's name. */
+#define IGNORED(function) \
+    CUptiResult CUPTIAPI function(uint8_t enable) { \
+        ENTER(function); \
+        (void)enable; \
+        return CUPTI_SUCCESS; \
     }
 IGNORED(cuptiActivityEnableLaunchAttributes)
 IGNORED(cuptiActivityEnableDeviceGraph)
 IGNORED(cuptiActivityEnableAllocationSource)
 IGNORED(cuptiActivityEnableCudaEventDeviceTimestamps)
 
-CUptiResult CUPTIAPI cuptiActivityEnableHWTrace(uint8_t enable) {
+CUptiResult CUPTIAPI cuptiActivityEnableHWTrace(uint8_t enable)
+{
     ENTER(cuptiActivityEnableHWTrace);
     (void)enable;
     return CUPTI_ERROR_NOT_SUPPORTED; /* Blackwell alone has it */
@@ -313,12 +359,18 @@ static struct attribute {
     [CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_DEVICE_GRAPHS] = {sizeof(size_t), 16777216},
 };
 
-static CUptiResult check_attribute(CUpti_ActivityAttribute attribute, const size_t *bytes, const void *value) {
-    if (!bytes || !value || (size_t)attribute >= COUNT_OF(attributes)) return CUPTI_ERROR_INVALID_PARAMETER;
-    return *bytes < attributes[attribute].bytes ? CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT : CUPTI_SUCCESS;
+static CUptiResult check_attribute(
+    CUpti_ActivityAttribute attribute, const size_t *bytes, const void *value)
+{
+    if (!bytes || !value || (size_t)attribute >= COUNT_OF(attributes))
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    return *bytes < attributes[attribute].bytes ? CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT
+                                                : CUPTI_SUCCESS;
 }
 
-CUptiResult CUPTIAPI cuptiActivityGetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes, void *value) {
+CUptiResult CUPTIAPI cuptiActivityGetAttribute(
+    CUpti_ActivityAttribute attribute, size_t *bytes, void *value)
+{
     CUptiResult result;
 
     ENTER(cuptiActivityGetAttribute);
@@ -330,7 +382,9 @@ CUptiResult CUPTIAPI cuptiActivityGetAttribute(CUpti_ActivityAttribute attribute
     return CUPTI_SUCCESS;
 }
 
-CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes, void *value) {
+CUptiResult CUPTIAPI cuptiActivitySetAttribute(
+    CUpti_ActivityAttribute attribute, size_t *bytes, void *value)
+{
     CUptiResult result;
 
     ENTER(cuptiActivitySetAttribute);
@@ -339,22 +393,27 @@ CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute
     LOCKED(cupti_state);
     attributes[attribute].value = 0;
     memcpy(&attributes[attribute].value, value, attributes[attribute].bytes);
-    if (attribute == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) cupti_per_thread = attributes[attribute].value != 0;
+    if (attribute == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER)
+        cupti_per_thread = attributes[attribute].value != 0;
     return CUPTI_SUCCESS;
 }
 
 /* ---- The end ---- */
 
-/* Everything is off and forgotten, the client's callbacks and the buffers on loan too; the correlation ids go on. */
-CUptiResult CUPTIAPI cuptiFinalize(void) {
+/* Everything is off and forgotten, the client's callbacks and the buffers on loan too; the
+ * correlation ids go on. */
+CUptiResult CUPTIAPI cuptiFinalize(void)
+{
     ENTER(cuptiFinalize);
     {
         LOCKED(cupti_state);
         for (size_t i = 0; i < KINDS; i++) __atomic_store_n(&cupti_kinds[i], 0, __ATOMIC_RELAXED);
         cupti_fault_watch(false);
-        for (size_t i = 0; i < DRIVER_CALLS; i++) __atomic_store_n(&cupti_driver_on[i], 0, __ATOMIC_RELAXED);
+        for (size_t i = 0; i < DRIVER_CALLS; i++)
+            __atomic_store_n(&cupti_driver_on[i], 0, __ATOMIC_RELAXED);
         __atomic_store_n(&cupti_runtime_seen, false, __ATOMIC_RELAXED);
-        for (size_t i = 0; i < RUNTIME_CALLS; i++) __atomic_store_n(&cupti_runtime_numbered[i], 0, __ATOMIC_RELAXED);
+        for (size_t i = 0; i < RUNTIME_CALLS; i++)
+            __atomic_store_n(&cupti_runtime_numbered[i], 0, __ATOMIC_RELAXED);
         singles = SINGLES_OPEN;
         cupti_subscriber_forget();
         __atomic_add_fetch(&cupti_generation, 1, __ATOMIC_RELAXED);

@@ -1,8 +1,9 @@
 /*
- * The client's buffers: asked for by whoever has a record to write, filled back to back, and given back by the worker thread when full or by a flush.
+ * The client's buffers: asked for by whoever has a record to write, filled back to back, and given
+ * back by the worker thread when full or by a flush.
  *
- * By default each thread that makes API records fills buffers of its own, as in the real CUPTI (CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER);
- * the GPU's records go into common ones.
+ * By default each thread that makes API records fills buffers of its own, as in the real CUPTI
+ * (CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER); the GPU's records go into common ones.
  */
 #include "tests/fakecuda/cupti/fake_cupti.h"
 
@@ -40,17 +41,23 @@ static pthread_mutex_t worker_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the ne
 static bool worker_told, worker_started;
 static pthread_cond_t worker_wakes = PTHREAD_COND_INITIALIZER;
 
-void cupti_buffers_register(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete) {
+void cupti_buffers_register(
+    CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete)
+{
     __atomic_store_n(&request_buffer, request, __ATOMIC_RELEASE);
     __atomic_store_n(&complete_buffer, complete, __ATOMIC_RELEASE);
 }
-bool cupti_buffers_registered(void) { return __atomic_load_n(&complete_buffer, __ATOMIC_ACQUIRE) != NULL; }
+bool cupti_buffers_registered(void)
+{
+    return __atomic_load_n(&complete_buffer, __ATOMIC_ACQUIRE) != NULL;
+}
 size_t cupti_buffers_dropped(void) { return __atomic_exchange_n(&dropped, 0, __ATOMIC_RELAXED); }
 
 /* ---- Sources ---- */
 
 /* Moves the buffer to those that are given back. The source's lock is held. */
-static void retire(struct cupti_source *source) {
+static void retire(struct cupti_source *source)
+{
     struct full *full = malloc(sizeof *full);
 
     if (!full) abort();
@@ -61,7 +68,8 @@ static void retire(struct cupti_source *source) {
     last_full = &full->next;
 }
 
-static void thread_ends(void *value) {
+static void thread_ends(void *value)
+{
     struct cupti_source *source = value, **link = &sources;
 
     own = NULL;
@@ -76,7 +84,8 @@ static void thread_ends(void *value) {
 }
 static void make_key(void) { pthread_key_create(&own_key, thread_ends); }
 
-struct cupti_source *cupti_own_source(void) {
+struct cupti_source *cupti_own_source(void)
+{
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     if (!cupti_per_thread) return &cupti_common;
@@ -92,11 +101,14 @@ struct cupti_source *cupti_own_source(void) {
     return own;
 }
 
-static bool fits(const struct cupti_source *source, size_t bytes) {
-    return source->bytes && bytes <= source->size - source->used && (!source->most || source->count < source->most);
+static bool fits(const struct cupti_source *source, size_t bytes)
+{
+    return source->bytes && bytes <= source->size - source->used &&
+           (!source->most || source->count < source->most);
 }
 
-static void ask(struct cupti_source *source) {
+static void ask(struct cupti_source *source)
+{
     CUpti_BuffersCallbackRequestFunc function = __atomic_load_n(&request_buffer, __ATOMIC_ACQUIRE);
     uint8_t *bytes = NULL;
     size_t size = 0, most = 0;
@@ -113,7 +125,8 @@ static void ask(struct cupti_source *source) {
     retire(source); /* cannot be used */
 }
 
-void cupti_write(struct cupti_source *source, const void *record, size_t bytes) {
+void cupti_write(struct cupti_source *source, const void *record, size_t bytes)
+{
     size_t nth = __atomic_add_fetch(&written, 1, __ATOMIC_RELAXED);
     bool lost = cupti_settings.lose && nth % (size_t)cupti_settings.lose == 0;
 
@@ -136,8 +149,10 @@ void cupti_write(struct cupti_source *source, const void *record, size_t bytes) 
 
 /* ---- Giving back ---- */
 
-/* CUSTREAM_FAKE_CUPTI_SHUFFLE: the records of a buffer in another order, always the same for as many. */
-static void shuffle(struct full *full) {
+/* CUSTREAM_FAKE_CUPTI_SHUFFLE: the records of a buffer in another order, always the same for as
+ * many. */
+static void shuffle(struct full *full)
+{
     CUpti_Activity **records = malloc((full->count + 1) * sizeof *records), *record = NULL;
     uint8_t *copy = malloc(full->used + 1);
     size_t count = 0, at = 0;
@@ -145,7 +160,8 @@ static void shuffle(struct full *full) {
 
     if (!records || !copy) abort();
     memcpy(copy, full->bytes, full->used);
-    while (cuptiActivityGetNextRecord(copy, full->used, &record) == CUPTI_SUCCESS) records[count++] = record;
+    while (cuptiActivityGetNextRecord(copy, full->used, &record) == CUPTI_SUCCESS)
+        records[count++] = record;
     for (size_t i = count; i > 1; i--) {
         CUpti_Activity *swapped = records[i - 1];
         size_t other;
@@ -159,7 +175,8 @@ static void shuffle(struct full *full) {
         CUpti_Activity *end = records[i];
         size_t bytes;
 
-        if (cuptiActivityGetNextRecord(copy, full->used, &end) != CUPTI_SUCCESS) end = (CUpti_Activity *)(copy + full->used);
+        if (cuptiActivityGetNextRecord(copy, full->used, &end) != CUPTI_SUCCESS)
+            end = (CUpti_Activity *)(copy + full->used);
         bytes = (size_t)((uint8_t *)end - (uint8_t *)records[i]);
         memcpy(full->bytes + at, records[i], bytes);
         at += bytes;
@@ -168,8 +185,10 @@ static void shuffle(struct full *full) {
     free(copy);
 }
 
-static void give_back(struct full *full) {
-    CUpti_BuffersCallbackCompleteFunc function = __atomic_load_n(&complete_buffer, __ATOMIC_ACQUIRE);
+static void give_back(struct full *full)
+{
+    CUpti_BuffersCallbackCompleteFunc function =
+        __atomic_load_n(&complete_buffer, __ATOMIC_ACQUIRE);
 
     if (cupti_settings.shuffle) shuffle(full);
     cupti_inside = true;
@@ -178,12 +197,14 @@ static void give_back(struct full *full) {
     free(full);
 }
 
-static void retire_begun(struct cupti_source *source, bool empty) {
+static void retire_begun(struct cupti_source *source, bool empty)
+{
     LOCKED(source->lock);
     if (source->bytes && (source->used || empty)) retire(source);
 }
 
-void cupti_deliver(bool retiring, bool empty) {
+void cupti_deliver(bool retiring, bool empty)
+{
     struct full *mine;
 
     if (retiring) {
@@ -205,10 +226,12 @@ void cupti_deliver(bool retiring, bool empty) {
     LOCKED(full_lock);
     delivering--;
     pthread_cond_broadcast(&delivered);
-    while (retiring && delivering) pthread_cond_wait(&delivered, &full_lock); /* a flush has been delivered when it returns */
+    while (retiring && delivering)
+        pthread_cond_wait(&delivered, &full_lock); /* a flush has been delivered when it returns */
 }
 
-void cupti_buffers_forget(void) {
+void cupti_buffers_forget(void)
+{
     LOCKED(list);
     for (struct cupti_source *s = sources; s; s = s->next) {
         LOCKED(s->lock);
@@ -228,7 +251,8 @@ void cupti_buffers_forget(void) {
 
 /* ---- The worker ---- */
 
-static void *worker(void *unused) {
+static void *worker(void *unused)
+{
     const struct timespec batch = {0, BATCH_NS};
 
     (void)unused;
@@ -244,13 +268,15 @@ static void *worker(void *unused) {
     return NULL;
 }
 
-void cupti_worker_tell(void) {
+void cupti_worker_tell(void)
+{
     LOCKED(worker_lock);
     worker_told = true;
     pthread_cond_signal(&worker_wakes);
 }
 
-void cupti_buffers_forked(void) {
+void cupti_buffers_forked(void)
+{
     pthread_mutex_init(&worker_lock, NULL);
     pthread_cond_init(&worker_wakes, NULL);
     pthread_mutex_init(&list, NULL);
@@ -264,7 +290,8 @@ void cupti_buffers_forked(void) {
     cupti_buffers_forget();
 }
 
-void cupti_worker_start(void) {
+void cupti_worker_start(void)
+{
     sigset_t all, before;
     pthread_t thread;
 

@@ -1,8 +1,10 @@
 /*
- * The clock of the records: the client's, or CLOCK_REALTIME. What happens on a CPU reads it there and then.
+ * The clock of the records: the client's, or CLOCK_REALTIME. What happens on a CPU reads it there
+ * and then.
  *
- * The simulated GPU's times are CLOCK_MONOTONIC. They are converted as the real CUPTI converts the GPU's: both clocks are read together now and
- * then, and in between lies a straight line. The line through all these marks never goes back, so order and equality of times survive.
+ * The simulated GPU's times are CLOCK_MONOTONIC. They are converted as the real CUPTI converts the
+ * GPU's: both clocks are read together now and then, and in between lies a straight line. The line
+ * through all these marks never goes back, so order and equality of times survive.
  */
 #include "tests/fakecuda/cupti/fake_cupti.h"
 
@@ -11,32 +13,37 @@
 struct mark {
     uint64_t monotonic, domain;
 };
-enum { MARKS = 1 << 16 }; /* of some minutes: a program may run for long */
+enum { MARKS = 1 << 16 };        /* of some minutes: a program may run for long */
 static struct mark marks[MARKS]; /* oldest first */
 static size_t mark_count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the marks; the client's clock is read under it */
-static CUpti_TimestampCallbackFunc callback;              /* atomic */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* guards the marks; the client's clock is read under it */
+static CUpti_TimestampCallbackFunc callback; /* atomic */
 
 enum { GOOD_NS = 1000, MIN_TRIES = 4, TRIES = 20 };
 
-static uint64_t read_clock(clockid_t clock) {
+static uint64_t read_clock(clockid_t clock)
+{
     struct timespec t;
     clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t cupti_now(void) {
+uint64_t cupti_now(void)
+{
     CUpti_TimestampCallbackFunc function = __atomic_load_n(&callback, __ATOMIC_ACQUIRE);
     return function ? function() : read_clock(CLOCK_REALTIME);
 }
 
 /* Reads both clocks, again if something came in between: the pair that took the shortest. */
-static struct mark sample(void) {
+static struct mark sample(void)
+{
     struct mark best = {0, 0};
     uint64_t shortest = UINT64_MAX;
 
     for (int i = 0; i < MIN_TRIES || (i < TRIES && shortest > GOOD_NS); i++) {
-        uint64_t before = read_clock(CLOCK_MONOTONIC), domain = cupti_now(), after = read_clock(CLOCK_MONOTONIC);
+        uint64_t before = read_clock(CLOCK_MONOTONIC), domain = cupti_now(),
+                 after = read_clock(CLOCK_MONOTONIC);
 
         if (after - before >= shortest) continue;
         shortest = after - before;
@@ -45,20 +52,26 @@ static struct mark sample(void) {
     return best;
 }
 
-static void mark(void) {
+static void mark(void)
+{
     struct mark now = sample();
 
-    if (mark_count && (now.monotonic <= marks[mark_count - 1].monotonic || now.domain < marks[mark_count - 1].domain)) return;
-    if (mark_count == MARKS) memmove(marks, marks + MARKS / 2, (mark_count = MARKS / 2) * sizeof *marks);
+    if (mark_count && (now.monotonic <= marks[mark_count - 1].monotonic ||
+                          now.domain < marks[mark_count - 1].domain))
+        return;
+    if (mark_count == MARKS)
+        memmove(marks, marks + MARKS / 2, (mark_count = MARKS / 2) * sizeof *marks);
     marks[mark_count++] = now;
 }
 
-void cupti_clock_mark(void) {
+void cupti_clock_mark(void)
+{
     LOCKED(lock);
     mark();
 }
 
-void cupti_clock_set(CUpti_TimestampCallbackFunc function) {
+void cupti_clock_set(CUpti_TimestampCallbackFunc function)
+{
     LOCKED(lock);
     __atomic_store_n(&callback, function, __ATOMIC_RELEASE);
     mark_count = 0; /* they belong to the clock before */
@@ -67,7 +80,8 @@ void cupti_clock_set(CUpti_TimestampCallbackFunc function) {
 
 void cupti_clock_forked(void) { pthread_mutex_init(&lock, NULL); }
 
-uint64_t cupti_convert(uint64_t monotonic) {
+uint64_t cupti_convert(uint64_t monotonic)
+{
     size_t low = 0, high;
     const struct mark *a, *b;
 
@@ -82,5 +96,7 @@ uint64_t cupti_convert(uint64_t monotonic) {
     a = &marks[low];
     if (low + 1 == mark_count) return a->domain + (monotonic - a->monotonic);
     b = a + 1;
-    return a->domain + (uint64_t)((double)(monotonic - a->monotonic) * (double)(b->domain - a->domain) / (double)(b->monotonic - a->monotonic));
+    return a->domain +
+           (uint64_t)((double)(monotonic - a->monotonic) * (double)(b->domain - a->domain) /
+                      (double)(b->monotonic - a->monotonic));
 }

@@ -1,8 +1,9 @@
 /*
  * Stream capture: work on a capturing stream becomes nodes of a graph.
  *
- * A capture has an origin stream; others join it by waiting for an event recorded in it and must be joined back before it ends. Each member stream
- * keeps the nodes that its next node depends on. What a capture cannot express breaks ("invalidates") it: from then on every call on its streams
+ * A capture has an origin stream; others join it by waiting for an event recorded in it and must be
+ * joined back before it ends. Each member stream keeps the nodes that its next node depends on.
+ * What a capture cannot express breaks ("invalidates") it: from then on every call on its streams
  * fails, and ending it gives no graph.
  */
 #include "tests/fakecuda/driver/fake.h"
@@ -26,12 +27,15 @@ CUresult fake_capture_wait(struct fake_stream *stream, struct fake_event *event)
 bool fake_event_captured(const struct fake_event *event);
 CUresult fake_event_forbids(struct fake_event *event);
 
-static CUresult break_capture(struct fake_capture *capture, CUresult why) {
+static CUresult break_capture(struct fake_capture *capture, CUresult why)
+{
     capture->broken = true;
     return why;
 }
 
-static void set_last(struct fake_node ***last, size_t *count, struct fake_node **from, size_t from_count) {
+static void set_last(
+    struct fake_node ***last, size_t *count, struct fake_node **from, size_t from_count)
+{
     struct fake_node **copy = from_count ? malloc(from_count * sizeof *copy) : NULL;
 
     if (from_count && !copy) abort();
@@ -41,7 +45,8 @@ static void set_last(struct fake_node ***last, size_t *count, struct fake_node *
     *count = from_count;
 }
 
-static void add_last(struct fake_stream *stream, struct fake_node **from, size_t from_count) {
+static void add_last(struct fake_stream *stream, struct fake_node **from, size_t from_count)
+{
     for (size_t i = 0; i < from_count; i++) {
         bool known = false;
         for (size_t k = 0; k < stream->last_count; k++) known |= stream->last[k] == from[i];
@@ -52,19 +57,22 @@ static void add_last(struct fake_stream *stream, struct fake_node **from, size_t
     }
 }
 
-static void join(struct fake_stream *stream, struct fake_capture *capture) {
+static void join(struct fake_stream *stream, struct fake_capture *capture)
+{
     stream->capture = capture;
     if (fake_blocking(stream)) stream->context->capturing_blocking++;
 }
 
-static void leave(struct fake_stream *stream) {
+static void leave(struct fake_stream *stream)
+{
     if (!stream->capture) return;
     stream->capture = NULL;
     if (fake_blocking(stream)) stream->context->capturing_blocking--;
     set_last(&stream->last, &stream->last_count, NULL, 0);
 }
 
-static void end_capture(struct fake_capture *capture) {
+static void end_capture(struct fake_capture *capture)
+{
     struct fake_capture **link = &captures;
 
     for (struct fake_context *c = fake_contexts; c; c = c->next)
@@ -76,7 +84,8 @@ static void end_capture(struct fake_capture *capture) {
 }
 
 /* A stream destroyed while it is being captured breaks the capture; the origin takes it along. */
-void fake_capture_leave(struct fake_stream *stream) {
+void fake_capture_leave(struct fake_stream *stream)
+{
     struct fake_capture *capture = stream->capture;
 
     if (!capture) return;
@@ -89,7 +98,8 @@ void fake_capture_leave(struct fake_stream *stream) {
 
 /* ---- Work ---- */
 
-static CUgraphNodeType node_type(enum fake_work_type type) {
+static CUgraphNodeType node_type(enum fake_work_type type)
+{
     switch (type) {
     case WORK_KERNEL: return CU_GRAPH_NODE_TYPE_KERNEL;
     case WORK_COPY: return CU_GRAPH_NODE_TYPE_MEMCPY;
@@ -106,17 +116,20 @@ static CUgraphNodeType node_type(enum fake_work_type type) {
 }
 
 /* Work on the legacy stream would have to wait for a blocking stream that is being captured. */
-static CUresult implicit(struct fake_context *context) {
+static CUresult implicit(struct fake_context *context)
+{
     for (struct fake_stream *s = context->streams; s; s = s->next)
         if (s->capture && fake_blocking(s)) break_capture(s->capture, CUDA_SUCCESS);
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
-static CUresult submit(struct fake_stream *stream, struct fake_work *work, bool wait) {
+static CUresult submit(struct fake_stream *stream, struct fake_work *work, bool wait)
+{
     struct fake_capture *capture = stream->capture;
     struct fake_node *node;
 
-    if (UNLIKELY(stream->legacy && stream->context->capturing_blocking)) return implicit(stream->context);
+    if (UNLIKELY(stream->legacy && stream->context->capturing_blocking))
+        return implicit(stream->context);
     if (!capture) {
         fake_await_room(stream);
         fake_enqueue(stream, work, wait);
@@ -125,22 +138,26 @@ static CUresult submit(struct fake_stream *stream, struct fake_work *work, bool 
     if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (wait) return break_capture(capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     if (work->type == WORK_GRAPH) { /* launching a graph in a capture makes a child graph of it */
-        struct fake_work child = {.type = WORK_CHILD, .child = fake_graph_clone(fake_exec_graph(work->graph.exec), true)};
+        struct fake_work child = {
+            .type = WORK_CHILD, .child = fake_graph_clone(fake_exec_graph(work->graph.exec), true)};
         fake_work_drop(work);
         *work = child;
     }
-    node = fake_node_add(capture->graph, node_type(work->type), work, stream->last, stream->last_count);
+    node = fake_node_add(
+        capture->graph, node_type(work->type), work, stream->last, stream->last_count);
     set_last(&stream->last, &stream->last_count, &node, 1);
     return CUDA_SUCCESS;
 }
 
-CUresult fake_submit(struct fake_stream *stream, struct fake_work *work, bool wait) {
+CUresult fake_submit(struct fake_stream *stream, struct fake_work *work, bool wait)
+{
     CUresult result = submit(stream, work, wait);
     if (result) fake_work_drop(work);
     return result;
 }
 
-CUresult fake_capture_forbids(struct fake_stream *stream) {
+CUresult fake_capture_forbids(struct fake_stream *stream)
+{
     if (stream->capture) {
         if (stream->capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         return break_capture(stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -149,7 +166,8 @@ CUresult fake_capture_forbids(struct fake_stream *stream) {
     return fake_unsafe();
 }
 
-CUresult fake_capture_forbids_context(struct fake_context *context) {
+CUresult fake_capture_forbids_context(struct fake_context *context)
+{
     bool any = false;
 
     if (!captures) return CUDA_SUCCESS;
@@ -161,15 +179,18 @@ CUresult fake_capture_forbids_context(struct fake_context *context) {
     return any ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-/* By the calling thread's mode: global minds every capture begun in global mode and its own, thread-local only its own, relaxed none. */
-CUresult fake_unsafe(void) {
+/* By the calling thread's mode: global minds every capture begun in global mode and its own,
+ * thread-local only its own, relaxed none. */
+CUresult fake_unsafe(void)
+{
     CUresult result = CUDA_SUCCESS;
 
     if (!captures || fake_thread()->mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
     for (struct fake_capture *c = captures; c; c = c->next) {
         bool own = pthread_equal(c->thread, pthread_self());
         bool minds = own ? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
-                         : c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && fake_thread()->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+                         : c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                               fake_thread()->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (minds) result = break_capture(c, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     return result;
@@ -177,23 +198,30 @@ CUresult fake_unsafe(void) {
 
 /* ---- Events in captures ---- */
 
-static struct fake_capture *capture_of(const struct fake_event *event) {
+static struct fake_capture *capture_of(const struct fake_event *event)
+{
     for (struct fake_capture *c = captures; c; c = c->next)
         if (c == event->capture && c->id == event->capture_id) return c;
     return NULL;
 }
 
-bool fake_event_captured(const struct fake_event *event) { return event->capture && capture_of(event); }
+bool fake_event_captured(const struct fake_event *event)
+{
+    return event->capture && capture_of(event);
+}
 
-CUresult fake_event_forbids(struct fake_event *event) {
+CUresult fake_event_forbids(struct fake_event *event)
+{
     if (event->capture) {
         struct fake_capture *capture = capture_of(event);
-        return capture ? break_capture(capture, CUDA_ERROR_CAPTURED_EVENT) : CUDA_ERROR_CAPTURED_EVENT;
+        return capture ? break_capture(capture, CUDA_ERROR_CAPTURED_EVENT)
+                       : CUDA_ERROR_CAPTURED_EVENT;
     }
     return fake_unsafe();
 }
 
-CUresult fake_capture_record(struct fake_stream *stream, struct fake_event *event) {
+CUresult fake_capture_record(struct fake_stream *stream, struct fake_event *event)
+{
     if (stream->capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     fake_event_record(event, NULL);
     event->capture = stream->capture;
@@ -202,7 +230,8 @@ CUresult fake_capture_record(struct fake_stream *stream, struct fake_event *even
     return CUDA_SUCCESS;
 }
 
-CUresult fake_capture_wait(struct fake_stream *stream, struct fake_event *event) {
+CUresult fake_capture_wait(struct fake_stream *stream, struct fake_event *event)
+{
     struct fake_capture *capture = capture_of(event);
 
     if (!capture) { /* recorded outside: the graph cannot wait for that */
@@ -223,7 +252,9 @@ CUresult fake_capture_wait(struct fake_stream *stream, struct fake_event *event)
 
 /* ---- Beginning and ending ---- */
 
-static CUresult begin(CUstream handle, bool per_thread, CUstreamCaptureMode mode, struct fake_graph *graph) {
+static CUresult begin(
+    CUstream handle, bool per_thread, CUstreamCaptureMode mode, struct fake_graph *graph)
+{
     static unsigned long long last_id;
     struct fake_stream *stream;
     struct fake_capture *capture;
@@ -246,17 +277,21 @@ static CUresult begin(CUstream handle, bool per_thread, CUstreamCaptureMode mode
     return CUDA_SUCCESS;
 }
 
-IMPL(cuStreamBeginCapture_v2)(bool per_thread, CUstream stream, CUstreamCaptureMode mode) {
+IMPL(cuStreamBeginCapture_v2)(bool per_thread, CUstream stream, CUstreamCaptureMode mode)
+{
     FAKE_LOCKED;
     return begin(stream, per_thread, mode, NULL);
 }
-IMPL(cuStreamBeginCapture)(bool per_thread, CUstream stream) {
+IMPL(cuStreamBeginCapture)(bool per_thread, CUstream stream)
+{
     FAKE_LOCKED;
     return begin(stream, per_thread, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL);
 }
 
-IMPL(cuStreamBeginCaptureToGraph)(bool per_thread, CUstream handle, CUgraph hgraph, const CUgraphNode *dependencies,
-                                  const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode) {
+IMPL(cuStreamBeginCaptureToGraph)(bool per_thread, CUstream handle, CUgraph hgraph,
+    const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
+    CUstreamCaptureMode mode)
+{
     struct fake_graph *graph;
     struct fake_stream *stream;
 
@@ -275,25 +310,29 @@ IMPL(cuStreamBeginCaptureToGraph)(bool per_thread, CUstream handle, CUgraph hgra
     return CUDA_SUCCESS;
 }
 
-static void mark_before(struct fake_node *node) {
+static void mark_before(struct fake_node *node)
+{
     if (node->marked) return;
     node->marked = true;
     for (size_t i = 0; i < node->before_count; i++) mark_before(node->before[i]);
 }
 
 /* True if all that other streams captured leads to the origin's last nodes. */
-static bool joined(const struct fake_capture *capture) {
+static bool joined(const struct fake_capture *capture)
+{
     bool all = true;
 
     for (struct fake_node *n = capture->graph->first; n; n = n->next) n->marked = false;
     for (size_t i = 0; i < capture->origin->last_count; i++) mark_before(capture->origin->last[i]);
     for (struct fake_context *c = fake_contexts; c; c = c->next)
         for (struct fake_stream *s = c->streams; s; s = s->next)
-            for (size_t i = 0; s->capture == capture && i < s->last_count; i++) all &= s->last[i]->marked;
+            for (size_t i = 0; s->capture == capture && i < s->last_count; i++)
+                all &= s->last[i]->marked;
     return all;
 }
 
-IMPL(cuStreamEndCapture)(bool per_thread, CUstream handle, CUgraph *hgraph) {
+IMPL(cuStreamEndCapture)(bool per_thread, CUstream handle, CUgraph *hgraph)
+{
     struct fake_stream *stream;
     struct fake_capture *capture;
     CUresult result = CUDA_SUCCESS;
@@ -303,8 +342,10 @@ IMPL(cuStreamEndCapture)(bool per_thread, CUstream handle, CUgraph *hgraph) {
     capture = stream->capture;
     if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
     if (hgraph) *hgraph = NULL;
-    if (capture->origin != stream) return break_capture(capture, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
+    if (capture->origin != stream)
+        return break_capture(capture, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+        !pthread_equal(capture->thread, pthread_self()))
         return break_capture(capture, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     if (capture->broken) result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     else if (!joined(capture)) result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
@@ -317,12 +358,15 @@ IMPL(cuStreamEndCapture)(bool per_thread, CUstream handle, CUgraph *hgraph) {
 /* ---- Asking ---- */
 
 /* With the lock held. */
-static CUresult status_of(CUstream handle, bool per_thread, CUstreamCaptureStatus *status, struct fake_stream **out) {
+static CUresult status_of(
+    CUstream handle, bool per_thread, CUstreamCaptureStatus *status, struct fake_stream **out)
+{
     struct fake_stream *stream;
 
     if (!status) return CUDA_ERROR_INVALID_VALUE;
     FAKE_TRY(fake_stream_get(handle, per_thread, &stream));
-    if (stream->legacy && stream->context->capturing_blocking) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (stream->legacy && stream->context->capturing_blocking)
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *status = !stream->capture          ? CU_STREAM_CAPTURE_STATUS_NONE
               : stream->capture->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                         : CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -330,15 +374,17 @@ static CUresult status_of(CUstream handle, bool per_thread, CUstreamCaptureStatu
     return CUDA_SUCCESS;
 }
 
-IMPL(cuStreamIsCapturing)(bool per_thread, CUstream handle, CUstreamCaptureStatus *status) {
+IMPL(cuStreamIsCapturing)(bool per_thread, CUstream handle, CUstreamCaptureStatus *status)
+{
     struct fake_stream *stream;
 
     FAKE_LOCKED;
     return status_of(handle, per_thread, status, &stream);
 }
 
-static CUresult info(CUstream handle, bool per_thread, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
-                     size_t *count) {
+static CUresult info(CUstream handle, bool per_thread, CUstreamCaptureStatus *status,
+    cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes, size_t *count)
+{
     static TLS CUgraphNode *answer; /* what the caller reads until its next call */
     struct fake_stream *stream;
 
@@ -358,20 +404,27 @@ static CUresult info(CUstream handle, bool per_thread, CUstreamCaptureStatus *st
     *nodes = answer;
     return CUDA_SUCCESS;
 }
-IMPL(cuStreamGetCaptureInfo)(bool per_thread, CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id) {
+IMPL(cuStreamGetCaptureInfo)(
+    bool per_thread, CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id)
+{
     return info(stream, per_thread, status, id, NULL, NULL, NULL);
 }
-IMPL(cuStreamGetCaptureInfo_v2)(bool per_thread, CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                const CUgraphNode **nodes, size_t *count) {
+IMPL(cuStreamGetCaptureInfo_v2)(bool per_thread, CUstream stream, CUstreamCaptureStatus *status,
+    cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes, size_t *count)
+{
     return info(stream, per_thread, status, id, graph, nodes, count);
 }
-IMPL(cuStreamGetCaptureInfo_v3)(bool per_thread, CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count) {
+IMPL(cuStreamGetCaptureInfo_v3)(bool per_thread, CUstream stream, CUstreamCaptureStatus *status,
+    cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes, const CUgraphEdgeData **edges,
+    size_t *count)
+{
     if (edges) *edges = NULL; /* all edges are plain ones */
     return info(stream, per_thread, status, id, graph, nodes, count);
 }
 
-static CUresult update(CUstream handle, bool per_thread, CUgraphNode *nodes, size_t count, unsigned flags) {
+static CUresult update(
+    CUstream handle, bool per_thread, CUgraphNode *nodes, size_t count, unsigned flags)
+{
     struct fake_stream *stream;
 
     FAKE_LOCKED;
@@ -379,23 +432,28 @@ static CUresult update(CUstream handle, bool per_thread, CUgraphNode *nodes, siz
     if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
     for (size_t i = 0; i < count; i++)
         if (!fake_node_get(nodes[i])) return CUDA_ERROR_INVALID_VALUE;
-    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) set_last(&stream->last, &stream->last_count, NULL, 0);
+    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+        set_last(&stream->last, &stream->last_count, NULL, 0);
     for (size_t i = 0; i < count; i++) {
         struct fake_node *node = fake_node_get(nodes[i]);
         add_last(stream, &node, 1);
     }
     return CUDA_SUCCESS;
 }
-IMPL(cuStreamUpdateCaptureDependencies)(bool per_thread, CUstream stream, CUgraphNode *nodes, size_t count, unsigned flags) {
+IMPL(cuStreamUpdateCaptureDependencies)(
+    bool per_thread, CUstream stream, CUgraphNode *nodes, size_t count, unsigned flags)
+{
     return update(stream, per_thread, nodes, count, flags);
 }
-IMPL(cuStreamUpdateCaptureDependencies_v2)(bool per_thread, CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *edges, size_t count,
-                                           unsigned flags) {
+IMPL(cuStreamUpdateCaptureDependencies_v2)(bool per_thread, CUstream stream, CUgraphNode *nodes,
+    const CUgraphEdgeData *edges, size_t count, unsigned flags)
+{
     (void)edges;
     return update(stream, per_thread, nodes, count, flags);
 }
 
-IMPL(cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *mode) {
+IMPL(cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *mode)
+{
     CUstreamCaptureMode before = fake_thread()->mode;
 
     if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;

@@ -1,8 +1,10 @@
 /*
- * Weak bodies for every row of the call table, by its kind, for the calls that nobody has written by hand.
+ * Weak bodies for every row of the call table, by its kind, for the calls that nobody has written
+ * by hand.
  *
- * A call on a stream puts an empty operation there (or an empty node into the graph being captured), a synchronous one also waits for it; what makes
- * or changes objects is not guessed and answers CUDA_ERROR_NOT_SUPPORTED.
+ * A call on a stream puts an empty operation there (or an empty node into the graph being
+ * captured), a synchronous one also waits for it; what makes or changes objects is not guessed and
+ * answers CUDA_ERROR_NOT_SUPPORTED.
  */
 #include "tests/fakecuda/driver/fake.h"
 
@@ -10,7 +12,8 @@
 
 static const CUstream nowhere = (CUstream)-1; /* of a call without a stream */
 
-static CUresult empty_on(CUstream hstream, bool per_thread, bool wait) {
+static CUresult empty_on(CUstream hstream, bool per_thread, bool wait)
+{
     struct fake_stream *stream;
     struct fake_work work = {.type = WORK_EMPTY};
 
@@ -19,14 +22,16 @@ static CUresult empty_on(CUstream hstream, bool per_thread, bool wait) {
     return fake_submit(stream, &work, wait);
 }
 
-static CUresult check(CUstream hstream, bool per_thread) {
+static CUresult check(CUstream hstream, bool per_thread)
+{
     struct fake_stream *stream;
 
     FAKE_LOCKED;
     return fake_stream_get(hstream, per_thread, &stream);
 }
 
-static CUresult unsupported(CUstream hstream, bool per_thread) {
+static CUresult unsupported(CUstream hstream, bool per_thread)
+{
     CUresult result = hstream == nowhere ? CUDA_SUCCESS : check(hstream, per_thread);
     return result ? result : CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -56,10 +61,14 @@ static CUresult unsupported(CUstream hstream, bool per_thread) {
 #define WITH_FLAG_2_(...) (bool per_thread, __VA_ARGS__)
 #define WEAK              __attribute__((weak))
 
-#define DEFAULT_ONE_(name, kind, stream, parameters)  WEAK CUresult impl_##name parameters { return KIND_##kind(stream, false); }
-#define DEFAULT_PTDS_(name, kind, stream, parameters) WEAK CUresult impl_##name WITH_FLAG_2_ parameters { return KIND_##kind(stream, per_thread); }
-#define DEFAULT_PTSZ_(name, kind, stream, parameters) DEFAULT_PTDS_(name, kind, stream, parameters)
+#define DEFAULT_ONE_(name, kind, stream, parameters)  WEAK CUresult impl_##name parameters \
+    { return KIND_##kind(stream, false); }
+#define DEFAULT_PTDS_(name, kind, stream, parameters) WEAK CUresult impl_##name WITH_FLAG_2_ \
+    parameters { return KIND_##kind(stream, per_thread); }
+#define DEFAULT_PTSZ_(name, kind, stream, parameters) \
+    DEFAULT_PTDS_(name, kind, stream, parameters)
 
-#define CALL(name, sibling, kind, how, stream, effect, parameters, ...) DEFAULT_##sibling##_(name, kind, stream, parameters)
+#define CALL(name, sibling, kind, how, stream, effect, parameters, ...) \
+    DEFAULT_##sibling##_(name, kind, stream, parameters)
 #include "shim/calls/calls.def"
 #undef CALL

@@ -4,67 +4,83 @@
 #include <stdio.h>
 
 int fake_device_count;
-extern const int fake_version_cap; /* version.c: 0, or what this build of the library is the driver of */
+extern const int
+    fake_version_cap; /* version.c: 0, or what this build of the library is the driver of */
 
 enum { MEMORY_MIB = 8192 };
 
-void fake_devices_init(void) {
+void fake_devices_init(void)
+{
     long count = fake_setting("CUSTREAM_FAKE_DEVICES", 1);
     fake_device_count = count < 0 ? 0 : count > FAKE_MAX_DEVICES ? FAKE_MAX_DEVICES : (int)count;
 }
 
-int fake_driver_version(void) {
+int fake_driver_version(void)
+{
     static int version;
-    if (!version) version = (int)fake_setting("CUSTREAM_FAKE_DRIVER_VERSION", fake_version_cap ? fake_version_cap : CUDA_VERSION);
+    if (!version)
+        version = (int)fake_setting(
+            "CUSTREAM_FAKE_DRIVER_VERSION", fake_version_cap ? fake_version_cap : CUDA_VERSION);
     return version;
 }
 
-static CUresult check(CUdevice device, const void *out) {
+static CUresult check(CUdevice device, const void *out)
+{
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     return device < 0 || device >= fake_device_count ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
-API(cuDeviceGet, (CUdevice *device, int ordinal), (device, ordinal)) {
+API(cuDeviceGet, (CUdevice * device, int ordinal), (device, ordinal))
+{
     FAKE_TRY(check(ordinal, device));
     *device = ordinal;
     return CUDA_SUCCESS;
 }
 
-API(cuDeviceGetCount, (int *count), (count)) {
+API(cuDeviceGetCount, (int *count), (count))
+{
     if (!count) return CUDA_ERROR_INVALID_VALUE;
     *count = fake_device_count;
     return CUDA_SUCCESS;
 }
 
-API(cuDeviceGetName, (char *name, int length, CUdevice device), (name, length, device)) {
+API(cuDeviceGetName, (char *name, int length, CUdevice device), (name, length, device))
+{
     FAKE_TRY(check(device, name));
     if (length <= 0) return CUDA_ERROR_INVALID_VALUE;
     snprintf(name, (size_t)length, "custream simulated GPU");
     return CUDA_SUCCESS;
 }
 
-static CUresult uuid(CUuuid *out, CUdevice device) {
+static CUresult uuid(CUuuid *out, CUdevice device)
+{
     FAKE_TRY(check(device, out));
     memcpy(out->bytes, "custream-fakegpu", 16);
     out->bytes[15] = (char)('0' + device);
     return CUDA_SUCCESS;
 }
-API(cuDeviceGetUuid, (CUuuid *out, CUdevice device), (out, device)) { return uuid(out, device); }
-API(cuDeviceGetUuid_v2, (CUuuid *out, CUdevice device), (out, device)) { return uuid(out, device); }
+API(cuDeviceGetUuid, (CUuuid * out, CUdevice device), (out, device)) { return uuid(out, device); }
+API(cuDeviceGetUuid_v2, (CUuuid * out, CUdevice device), (out, device))
+{
+    return uuid(out, device);
+}
 
-API(cuDeviceGetLuid, (char *luid, unsigned *mask, CUdevice device), (luid, mask, device)) {
+API(cuDeviceGetLuid, (char *luid, unsigned *mask, CUdevice device), (luid, mask, device))
+{
     (void)mask;
     FAKE_TRY(check(device, luid));
     return CUDA_ERROR_NOT_SUPPORTED; /* as on Linux */
 }
 
-API(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device), (bytes, device)) {
+API(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device), (bytes, device))
+{
     FAKE_TRY(check(device, bytes));
     *bytes = (size_t)fake_setting("CUSTREAM_FAKE_MEMORY_MIB", MEMORY_MIB) << 20;
     return CUDA_SUCCESS;
 }
 
-API(cuDeviceComputeCapability, (int *major, int *minor, CUdevice device), (major, minor, device)) {
+API(cuDeviceComputeCapability, (int *major, int *minor, CUdevice device), (major, minor, device))
+{
     FAKE_TRY(check(device, major && minor ? major : NULL));
     *major = 9;
     *minor = 0;
@@ -126,7 +142,9 @@ static const struct {
     {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1},
 };
 
-API(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device), (value, attribute, device)) {
+API(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device),
+    (value, attribute, device))
+{
     FAKE_TRY(check(device, value));
     if (attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
     *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? device + 1 : 0;
@@ -135,29 +153,36 @@ API(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice de
     return CUDA_SUCCESS;
 }
 
-API(cuDeviceGetPCIBusId, (char *text, int length, CUdevice device), (text, length, device)) {
+API(cuDeviceGetPCIBusId, (char *text, int length, CUdevice device), (text, length, device))
+{
     FAKE_TRY(check(device, text));
     snprintf(text, (size_t)length, "0000:%02x:00.0", device + 1);
     return CUDA_SUCCESS;
 }
 
-API(cuDeviceGetByPCIBusId, (CUdevice *device, const char *text), (device, text)) {
+API(cuDeviceGetByPCIBusId, (CUdevice * device, const char *text), (device, text))
+{
     unsigned domain, bus;
 
-    if (!device || !text || sscanf(text, "%x:%x:", &domain, &bus) != 2) return CUDA_ERROR_INVALID_VALUE;
+    if (!device || !text || sscanf(text, "%x:%x:", &domain, &bus) != 2)
+        return CUDA_ERROR_INVALID_VALUE;
     FAKE_TRY(check((int)bus - 1, device));
     *device = (int)bus - 1;
     return CUDA_SUCCESS;
 }
 
-API(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer), (can, device, peer)) {
+API(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer), (can, device, peer))
+{
     FAKE_TRY(check(device, can));
     FAKE_TRY(check(peer, can));
     *can = device != peer;
     return CUDA_SUCCESS;
 }
 
-API(cuDeviceGetP2PAttribute, (int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer), (value, attribute, device, peer)) {
+API(cuDeviceGetP2PAttribute,
+    (int *value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer),
+    (value, attribute, device, peer))
+{
     FAKE_TRY(check(device, value));
     FAKE_TRY(check(peer, value));
     *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED && device != peer;

@@ -1,20 +1,24 @@
 /*
- * Events. An event points to its latest recording, which the operations that wait for it share, so recording it again disturbs nobody.
+ * Events. An event points to its latest recording, which the operations that wait for it share, so
+ * recording it again disturbs nobody.
  *
- * An event recorded on a capturing stream belongs to that capture instead: it names the nodes that it stands after (capture.c).
+ * An event recorded on a capturing stream belongs to that capture instead: it names the nodes that
+ * it stands after (capture.c).
  */
 #include "tests/fakecuda/driver/fake.h"
 
 CUresult fake_capture_record(struct fake_stream *stream, struct fake_event *event);
 CUresult fake_capture_wait(struct fake_stream *stream, struct fake_event *event);
-bool fake_event_captured(const struct fake_event *event); /* last recorded in a capture that still runs */
+bool fake_event_captured(
+    const struct fake_event *event); /* last recorded in a capture that still runs */
 CUresult fake_event_forbids(struct fake_event *event);
 
 static struct fake_handles handles;
 
 struct fake_event *fake_event_get(CUevent handle) { return fake_handle_get(&handles, handle); }
 
-void fake_event_record(struct fake_event *event, struct fake_record *record) {
+void fake_event_record(struct fake_event *event, struct fake_record *record)
+{
     static uint64_t recordings;
 
     if (record) event->recording = ++recordings;
@@ -26,14 +30,16 @@ void fake_event_record(struct fake_event *event, struct fake_record *record) {
     event->last_count = 0;
 }
 
-IMPL(cuEventCreate)(CUevent *out, unsigned flags) {
+IMPL(cuEventCreate)(CUevent *out, unsigned flags)
+{
     const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     static unsigned last_id;
     struct fake_context *context;
     struct fake_event *event;
 
     if (!out || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING))
+        return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
     FAKE_TRY(fake_current(&context));
     event = calloc(1, sizeof *event);
@@ -46,7 +52,8 @@ IMPL(cuEventCreate)(CUevent *out, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-static CUresult destroy(CUevent handle) {
+static CUresult destroy(CUevent handle)
+{
     struct fake_event *event;
 
     FAKE_LOCKED;
@@ -67,7 +74,8 @@ IMPL(cuEventDestroy)(CUevent event) { return destroy(event); }
 
 /* ---- Sharing: within the process, so that a program can be its own peer ---- */
 
-IMPL(cuIpcGetEventHandle)(CUipcEventHandle *out, CUevent handle) {
+IMPL(cuIpcGetEventHandle)(CUipcEventHandle *out, CUevent handle)
+{
     FAKE_LOCKED;
     struct fake_event *event = fake_event_get(handle);
     if (!out || !event) return CUDA_ERROR_INVALID_HANDLE;
@@ -77,7 +85,8 @@ IMPL(cuIpcGetEventHandle)(CUipcEventHandle *out, CUevent handle) {
     return CUDA_SUCCESS;
 }
 
-IMPL(cuIpcOpenEventHandle)(CUevent *out, CUipcEventHandle shared) {
+IMPL(cuIpcOpenEventHandle)(CUevent *out, CUipcEventHandle shared)
+{
     CUevent handle;
     FAKE_LOCKED;
     memcpy(&handle, shared.reserved, sizeof handle);
@@ -90,9 +99,11 @@ IMPL(cuIpcOpenEventHandle)(CUevent *out, CUipcEventHandle shared) {
 
 /* ---- Recording and waiting on streams ---- */
 
-static CUresult put_record(struct fake_stream *stream, struct fake_event *event) {
+static CUresult put_record(struct fake_stream *stream, struct fake_event *event)
+{
     struct fake_record *record = fake_record_new();
-    struct fake_work work = {.type = WORK_RECORD, .event = {event->handle, fake_record_hold(record)}};
+    struct fake_work work = {
+        .type = WORK_RECORD, .event = {event->handle, fake_record_hold(record)}};
 
     fake_event_record(event, record);
     fake_trace_event(FAKE_EVENT_RECORD, event, stream, false);
@@ -100,8 +111,10 @@ static CUresult put_record(struct fake_stream *stream, struct fake_event *event)
     return CUDA_SUCCESS;
 }
 
-static CUresult put_wait(struct fake_stream *stream, struct fake_event *event) {
-    struct fake_work work = {.type = WORK_WAIT, .event = {event->handle, fake_record_hold(event->record)}};
+static CUresult put_wait(struct fake_stream *stream, struct fake_event *event)
+{
+    struct fake_work work = {
+        .type = WORK_WAIT, .event = {event->handle, fake_record_hold(event->record)}};
 
     fake_trace_event(FAKE_SYNC_WAIT, event, stream, false);
     if (!event->record) return CUDA_SUCCESS; /* never recorded */
@@ -109,7 +122,8 @@ static CUresult put_wait(struct fake_stream *stream, struct fake_event *event) {
     return CUDA_SUCCESS;
 }
 
-static CUresult record(CUevent handle, CUstream hstream, bool per_thread, unsigned flags) {
+static CUresult record(CUevent handle, CUstream hstream, bool per_thread, unsigned flags)
+{
     struct fake_stream *stream;
     struct fake_event *event;
 
@@ -126,7 +140,8 @@ static CUresult record(CUevent handle, CUstream hstream, bool per_thread, unsign
     return fake_event_put(stream, event);
 }
 
-CUresult fake_event_put(struct fake_stream *stream, struct fake_event *event) {
+CUresult fake_event_put(struct fake_stream *stream, struct fake_event *event)
+{
     if (stream->capture) return fake_capture_record(stream, event);
     if (stream->legacy && stream->context->capturing_blocking) {
         struct fake_work nothing = {.type = WORK_EMPTY};
@@ -134,10 +149,17 @@ CUresult fake_event_put(struct fake_stream *stream, struct fake_event *event) {
     }
     return put_record(stream, event);
 }
-IMPL(cuEventRecord)(bool per_thread, CUevent event, CUstream stream) { return record(event, stream, per_thread, 0); }
-IMPL(cuEventRecordWithFlags)(bool per_thread, CUevent event, CUstream stream, unsigned flags) { return record(event, stream, per_thread, flags); }
+IMPL(cuEventRecord)(bool per_thread, CUevent event, CUstream stream)
+{
+    return record(event, stream, per_thread, 0);
+}
+IMPL(cuEventRecordWithFlags)(bool per_thread, CUevent event, CUstream stream, unsigned flags)
+{
+    return record(event, stream, per_thread, flags);
+}
 
-IMPL(cuStreamWaitEvent)(bool per_thread, CUstream hstream, CUevent handle, unsigned flags) {
+IMPL(cuStreamWaitEvent)(bool per_thread, CUstream hstream, CUevent handle, unsigned flags)
+{
     struct fake_stream *stream;
     struct fake_event *event;
 
@@ -156,7 +178,8 @@ IMPL(cuStreamWaitEvent)(bool per_thread, CUstream hstream, CUevent handle, unsig
 }
 
 /* An event that stands for all work of a context so far: its streams' last operations. */
-static CUresult record_context(struct fake_context *context, CUevent handle) {
+static CUresult record_context(struct fake_context *context, CUevent handle)
+{
     struct fake_event *event = fake_event_get(handle);
     struct fake_record *record;
     struct fake_stream *collector;
@@ -178,7 +201,8 @@ static CUresult record_context(struct fake_context *context, CUevent handle) {
     return CUDA_SUCCESS;
 }
 
-static CUresult wait_context(struct fake_context *context, CUevent handle) {
+static CUresult wait_context(struct fake_context *context, CUevent handle)
+{
     struct fake_event *event = fake_event_get(handle);
 
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
@@ -188,14 +212,16 @@ static CUresult wait_context(struct fake_context *context, CUevent handle) {
     return CUDA_SUCCESS;
 }
 
-IMPL(cuCtxRecordEvent)(CUcontext ctx, CUevent event) {
+IMPL(cuCtxRecordEvent)(CUcontext ctx, CUevent event)
+{
     struct fake_context *context;
 
     FAKE_LOCKED;
     FAKE_TRY(fake_context_of(ctx, &context));
     return record_context(context, event);
 }
-IMPL(cuCtxWaitEvent)(CUcontext ctx, CUevent event) {
+IMPL(cuCtxWaitEvent)(CUcontext ctx, CUevent event)
+{
     struct fake_context *context;
 
     FAKE_LOCKED;
@@ -204,12 +230,14 @@ IMPL(cuCtxWaitEvent)(CUcontext ctx, CUevent event) {
 }
 
 struct fake_context *fake_green_context(CUgreenCtx handle);
-IMPL(cuGreenCtxRecordEvent)(CUgreenCtx green, CUevent event) {
+IMPL(cuGreenCtxRecordEvent)(CUgreenCtx green, CUevent event)
+{
     FAKE_LOCKED;
     struct fake_context *context = fake_green_context(green);
     return context ? record_context(context, event) : CUDA_ERROR_INVALID_CONTEXT;
 }
-IMPL(cuGreenCtxWaitEvent)(CUgreenCtx green, CUevent event) {
+IMPL(cuGreenCtxWaitEvent)(CUgreenCtx green, CUevent event)
+{
     FAKE_LOCKED;
     struct fake_context *context = fake_green_context(green);
     return context ? wait_context(context, event) : CUDA_ERROR_INVALID_CONTEXT;
@@ -217,7 +245,8 @@ IMPL(cuGreenCtxWaitEvent)(CUgreenCtx green, CUevent event) {
 
 /* ---- Asking from the host ---- */
 
-IMPL(cuEventQuery)(CUevent handle) {
+IMPL(cuEventQuery)(CUevent handle)
+{
     struct fake_event *event;
 
     FAKE_LOCKED;
@@ -230,7 +259,8 @@ IMPL(cuEventQuery)(CUevent handle) {
     return event->record->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-IMPL(cuEventSynchronize)(CUevent handle) {
+IMPL(cuEventSynchronize)(CUevent handle)
+{
     struct fake_event *event;
 
     FAKE_LOCKED;
@@ -242,14 +272,16 @@ IMPL(cuEventSynchronize)(CUevent handle) {
     return CUDA_SUCCESS;
 }
 
-static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
+static CUresult elapsed(float *milliseconds, CUevent start, CUevent end)
+{
     struct fake_event *a, *b;
 
     if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
     a = fake_event_get(start);
     b = fake_event_get(end);
-    if (!a || !b || ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!a || !b || ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
+        return CUDA_ERROR_INVALID_HANDLE;
     FAKE_TRY(fake_event_forbids(a));
     FAKE_TRY(fake_event_forbids(b));
     if (!a->record || !b->record) return CUDA_ERROR_INVALID_HANDLE;
@@ -258,5 +290,11 @@ static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
     *milliseconds = (float)((double)(int64_t)(b->record->time - a->record->time) / 1e6);
     return CUDA_SUCCESS;
 }
-IMPL(cuEventElapsedTime)(float *milliseconds, CUevent start, CUevent end) { return elapsed(milliseconds, start, end); }
-IMPL(cuEventElapsedTime_v2)(float *milliseconds, CUevent start, CUevent end) { return elapsed(milliseconds, start, end); }
+IMPL(cuEventElapsedTime)(float *milliseconds, CUevent start, CUevent end)
+{
+    return elapsed(milliseconds, start, end);
+}
+IMPL(cuEventElapsedTime_v2)(float *milliseconds, CUevent start, CUevent end)
+{
+    return elapsed(milliseconds, start, end);
+}

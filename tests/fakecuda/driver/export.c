@@ -1,7 +1,9 @@
 /*
- * The exported symbols of the call table: each row, and its _ptds or _ptsz sibling, is checked on entry and goes to its one body.
+ * The exported symbols of the call table: each row, and its _ptds or _ptsz sibling, is checked on
+ * entry and goes to its one body.
  *
- * Where there is a journal, the row's shown values go there: events before the call, which may destroy them, all else behind it.
+ * Where there is a journal, the row's shown values go there: events before the call, which may
+ * destroy them, all else behind it.
  */
 #include "shim/calls/shown.h"
 #include "tests/fakecuda/driver/fake.h"
@@ -19,9 +21,11 @@ typedef uint64_t cs_u64; /* in the rows' expressions */
 #undef CAPTURED
 #undef CAPTURES
 #undef GRAPH_IDS
-#define LAUNCHED(f, gx, gy, gz, bx, by, bz, bytes) (kernel, KERNEL, f), (grid, UINT, gx), (block, UINT, bx), (shared, UINT, bytes)
-#define LAUNCHED_CONFIG(f, c)                                                                                                                        \
-    (kernel, KERNEL, f), (grid, UINT, GIVEN((c)->gridDimX)), (block, UINT, GIVEN((c)->blockDimX)), (shared, UINT, GIVEN((c)->sharedMemBytes))
+#define LAUNCHED(f, gx, gy, gz, bx, by, bz, bytes) (kernel, KERNEL, f), (grid, UINT, gx), \
+    (block, UINT, bx), (shared, UINT, bytes)
+#define LAUNCHED_CONFIG(f, c) \
+    (kernel, KERNEL, f), (grid, UINT, GIVEN((c)->gridDimX)), \
+    (block, UINT, GIVEN((c)->blockDimX)), (shared, UINT, GIVEN((c)->sharedMemBytes))
 #define CAPTURES(m) (mode, CAPTURE_MODE, m)
 #define CAUSED      (, NONE, 0)
 #define CAPTURED    (, NONE, 0)
@@ -46,7 +50,7 @@ typedef uint64_t cs_u64; /* in the rows' expressions */
 #define AFTER(label, format, x)      AFTER_##format(label, x)
 #define AFTER_EVENT(label, x)
 #define AFTER_NONE(label, x)
-#define AFTER_PTR(label, x)          /* addresses differ from run to run */
+#define AFTER_PTR(label, x) /* addresses differ from run to run */
 #define AFTER_FUNCTION(label, x)
 #define AFTER_KERNEL(label, x)       fake_journal_kernel(#label, x);
 #define AFTER_INT(label, x)          fake_journal_add(" " #label "=%lld", (long long)(x));
@@ -61,26 +65,32 @@ typedef uint64_t cs_u64; /* in the rows' expressions */
 #define LEGACY_(...)     (false, ##__VA_ARGS__)
 #define PER_THREAD_(...) (true, ##__VA_ARGS__)
 
-#define JOURNAL_BEFORE(symbol, ...)                                                                                                                  \
-    struct fake_journal_line *line_ = fake_journaling ? fake_journal_begin(#symbol, __builtin_return_address(0)) : NULL;                             \
+#define JOURNAL_BEFORE(symbol, ...) \
+    struct fake_journal_line *line_ = fake_journaling ? \
+    fake_journal_begin(#symbol, __builtin_return_address(0)) : NULL; \
     if (line_) { CS_SHOWN(BEFORE, ##__VA_ARGS__) }
-#define JOURNAL_AFTER(...)                                                                                                                           \
-    if (line_) {                                                                                                                                     \
-        CS_SHOWN(AFTER, ##__VA_ARGS__)                                                                                                               \
-        fake_journal_end(line_, result_);                                                                                                            \
+#define JOURNAL_AFTER(...) \
+    if (line_) { \
+        CS_SHOWN(AFTER, ##__VA_ARGS__) \
+        fake_journal_end(line_, result_); \
     }
 
-#define SYMBOL_(symbol, name, parameters, arguments, ...)                                                                                            \
-    EXPORT CUresult CUDAAPI symbol parameters {                                                                                                      \
-        FAKE_CALL(symbol, impl_##name arguments, false, JOURNAL_BEFORE(symbol, ##__VA_ARGS__), JOURNAL_AFTER(__VA_ARGS__));                          \
+#define SYMBOL_(symbol, name, parameters, arguments, ...) \
+    EXPORT CUresult CUDAAPI symbol parameters { \
+        FAKE_CALL(symbol, impl_##name arguments, false, JOURNAL_BEFORE(symbol, ##__VA_ARGS__), \
+        JOURNAL_AFTER(__VA_ARGS__)); \
     }
 
-#define EXPORT_ONE_(name, parameters, arguments, ...) SYMBOL_(name, name, parameters, arguments, ##__VA_ARGS__)
-#define EXPORT_PTDS_(name, parameters, arguments, ...)                                                                                               \
-    SYMBOL_(name, name, parameters, LEGACY_ arguments, ##__VA_ARGS__) SYMBOL_(name##_ptds, name, parameters, PER_THREAD_ arguments, ##__VA_ARGS__)
-#define EXPORT_PTSZ_(name, parameters, arguments, ...)                                                                                               \
-    SYMBOL_(name, name, parameters, LEGACY_ arguments, ##__VA_ARGS__) SYMBOL_(name##_ptsz, name, parameters, PER_THREAD_ arguments, ##__VA_ARGS__)
+#define EXPORT_ONE_(name, parameters, arguments, ...) \
+    SYMBOL_(name, name, parameters, arguments, ##__VA_ARGS__)
+#define EXPORT_PTDS_(name, parameters, arguments, ...) \
+    SYMBOL_(name, name, parameters, LEGACY_ arguments, ##__VA_ARGS__) \
+    SYMBOL_(name##_ptds, name, parameters, PER_THREAD_ arguments, ##__VA_ARGS__)
+#define EXPORT_PTSZ_(name, parameters, arguments, ...) \
+    SYMBOL_(name, name, parameters, LEGACY_ arguments, ##__VA_ARGS__) \
+    SYMBOL_(name##_ptsz, name, parameters, PER_THREAD_ arguments, ##__VA_ARGS__)
 
-#define CALL(name, sibling, kind, how, stream, effect, parameters, arguments, ...) EXPORT_##sibling##_(name, parameters, arguments, ##__VA_ARGS__)
+#define CALL(name, sibling, kind, how, stream, effect, parameters, arguments, ...) \
+    EXPORT_##sibling##_(name, parameters, arguments, ##__VA_ARGS__)
 #include "shim/calls/calls.def"
 #undef CALL

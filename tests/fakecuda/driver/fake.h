@@ -1,8 +1,9 @@
 /*
  * The simulated GPU's own header: objects, the scheduler, and how a driver call is defined.
  *
- * One lock, `fake_lock`, guards everything below that is not said to be per thread. Public calls take it in their body (FAKE_LOCKED); functions
- * named fake_* expect it held unless their comment says otherwise. Time is CLOCK_MONOTONIC in nanoseconds.
+ * One lock, `fake_lock`, guards everything below that is not said to be per thread. Public calls
+ * take it in their body (FAKE_LOCKED); functions named fake_* expect it held unless their comment
+ * says otherwise. Time is CLOCK_MONOTONIC in nanoseconds.
  */
 #ifndef FAKECUDA_FAKE_H
 #define FAKECUDA_FAKE_H
@@ -24,55 +25,69 @@
 
 /* ---- Entering a call (enter.c) ---- */
 
-/* One exported symbol: its name and how often it was called, kept only where CUSTREAM_FAKE_COUNTS or _FAIL asks. */
+/* One exported symbol: its name and how often it was called, kept only where CUSTREAM_FAKE_COUNTS
+ * or _FAIL asks. */
 struct fake_call {
     const char *name;
     struct fake_call *next;
     unsigned long count;
-    uint32_t note; /* a tracer's */
+    uint32_t note;      /* a tracer's */
     bool listed, early; /* early: may be called before cuInit */
 };
-extern int fake_ready;   /* 1 once initialised with nothing to inject, count, trace or journal; anything else takes the slow path of fake_enter */
-extern bool fake_direct; /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
+extern int fake_ready;        /* 1 once initialised with nothing to inject, count, trace or journal;
+                                 anything else takes the slow path of fake_enter */
+extern bool fake_direct;      /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
 extern uint64_t fake_copy_ns; /* CUSTREAM_FAKE_COPY_NS: how long a copy or a set takes */
-extern uint64_t fake_slice_ns; /* CUSTREAM_FAKE_SLICE_NS: recordings of events take place in the first 2 ms of each such while */
-extern unsigned fake_queues;  /* CUSTREAM_FAKE_QUEUES: hardware queues of a device; 0: as many as streams */
-extern unsigned fake_depth;   /* CUSTREAM_FAKE_DEPTH: so many operations of a stream may be unfinished, and a call that adds one more waits */
-extern bool fake_full;        /* CUSTREAM_FAKE_FULL: kernels that take all threads of a device run one after the other */
-extern bool fake_errno;       /* CUSTREAM_FAKE_ERRNO: each call changes errno in a way of its own (left.h) */
-extern bool fake_copy_engines; /* CUSTREAM_FAKE_COPY_ENGINES: copies in one direction run one after the other */
-CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced, const void *caller); /* any thread, lock not held */
-CUresult fake_leave(struct fake_trace_call *traced, CUresult result);        /* returns the result; after each fake_enter */
+extern uint64_t fake_slice_ns; /* CUSTREAM_FAKE_SLICE_NS: recordings of events take place in the
+                                  first 2 ms of each such while */
+extern unsigned
+    fake_queues; /* CUSTREAM_FAKE_QUEUES: hardware queues of a device; 0: as many as streams */
+extern unsigned fake_depth; /* CUSTREAM_FAKE_DEPTH: so many operations of a stream may be
+                               unfinished, and a call that adds one more waits */
+extern bool fake_full;      /* CUSTREAM_FAKE_FULL: kernels that take all threads of a device run one
+                               after the other */
+extern bool
+    fake_errno; /* CUSTREAM_FAKE_ERRNO: each call changes errno in a way of its own (left.h) */
+extern bool fake_copy_engines; /* CUSTREAM_FAKE_COPY_ENGINES: copies in one direction run one after
+                                  the other */
+CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced,
+    const void *caller); /* any thread, lock not held */
+CUresult fake_leave(struct fake_trace_call *traced,
+    CUresult result); /* returns the result; after each fake_enter */
 void fake_ready_update(void);
-void fake_break_down(CUresult error);        /* an asynchronous error: all later calls answer it */
-bool fake_forked(void); /* in the child of a process that had initialised the driver: the lock must not be touched */
-int fake_fallback(const char *name);         /* a call that is not simulated */
+void fake_break_down(CUresult error); /* an asynchronous error: all later calls answer it */
+bool fake_forked(void); /* in the child of a process that had initialised the driver: the lock must
+                           not be touched */
+int fake_fallback(const char *name); /* a call that is not simulated */
 int fake_driver_version(void);
 long fake_setting(const char *name, long otherwise); /* an integer from the environment */
 
 /* before and after: statements around the body, for the journal; after sees result_. */
-#define FAKE_CALL(symbol, arguments, is_early, before, after)                                                                                        \
-    static struct fake_call call_ = {.name = #symbol, .early = is_early};                                                                            \
-    if (UNLIKELY(__atomic_load_n(&fake_ready, __ATOMIC_RELAXED) != 1)) {                                                                             \
-        struct fake_trace_call traced_;                                                                                                              \
-        before;                                                                                                                                      \
-        CUresult result_ = fake_enter(&call_, &traced_, __builtin_return_address(0));                                                                 \
-        if (!result_) result_ = arguments;                                                                                                           \
-        after;                                                                                                                                       \
-        return fake_leave(&traced_, result_);                                                                                                        \
-    }                                                                                                                                                \
+#define FAKE_CALL(symbol, arguments, is_early, before, after) \
+    static struct fake_call call_ = {.name = #symbol, .early = is_early}; \
+    if (UNLIKELY(__atomic_load_n(&fake_ready, __ATOMIC_RELAXED) != 1)) { \
+        struct fake_trace_call traced_; \
+        before; \
+        CUresult result_ = fake_enter(&call_, &traced_, __builtin_return_address(0)); \
+        if (!result_) result_ = arguments; \
+        after; \
+        return fake_leave(&traced_, result_); \
+    } \
     return arguments
 
-/* A driver call outside the call table: API(name, (parameters), (arguments)) { body }. API_EARLY may run before cuInit. */
-#define API_(name, parameters, arguments, is_early)                                                                                                  \
-    static CUresult body_##name parameters;                                                                                                          \
-    EXPORT CUresult CUDAAPI name parameters { FAKE_CALL(name, body_##name arguments, is_early, , ); }                                                \
+/* A driver call outside the call table: API(name, (parameters), (arguments)) { body }. API_EARLY
+ * may run before cuInit. */
+#define API_(name, parameters, arguments, is_early) \
+    static CUresult body_##name parameters; \
+    EXPORT CUresult CUDAAPI name parameters { FAKE_CALL(name, body_##name arguments, is_early, , \
+    ); } \
     static CUresult body_##name parameters
 #define API(name, parameters, arguments)       API_(name, parameters, arguments, false)
 #define API_EARLY(name, parameters, arguments) API_(name, parameters, arguments, true)
 
-/* A driver call of the table: IMPL(name)(parameters) { body }; where the row has a sibling there is `bool per_thread` before its parameters, and
- * the body serves both. The exported symbols, and weak defaults for the rows without a body, are made from the table (export.c, default.c). */
+/* A driver call of the table: IMPL(name)(parameters) { body }; where the row has a sibling there is
+ * `bool per_thread` before its parameters, and the body serves both. The exported symbols, and weak
+ * defaults for the rows without a body, are made from the table (export.c, default.c). */
 #define IMPL(name) CUresult impl_##name
 
 /* ---- Journal (journal.c) ---- */
@@ -80,44 +95,58 @@ long fake_setting(const char *name, long otherwise); /* an integer from the envi
 struct fake_stream;
 struct fake_journal_line;
 extern bool fake_journaling; /* CUSTREAM_FAKE_JOURNAL; constant once calls are made */
-struct fake_journal_line *fake_journal_begin(const char *symbol, const void *caller); /* lock not held, as for the next three */
-void fake_journal_end(struct fake_journal_line *line, CUresult result);               /* writes it */
+struct fake_journal_line *fake_journal_begin(
+    const char *symbol, const void *caller); /* lock not held, as for the next three */
+void fake_journal_end(struct fake_journal_line *line, CUresult result); /* writes it */
 void fake_journal_event(const char *label, CUevent event);
 void fake_journal_kernel(const char *label, CUfunction function);
-/* For bodies, with or without the lock: what the thread's call is about. Nothing where there is no journal. */
+/* For bodies, with or without the lock: what the thread's call is about. Nothing where there is no
+ * journal. */
 __attribute__((format(printf, 1, 2))) void fake_journal_add(const char *format, ...);
 void fake_journal_stream(const struct fake_stream *stream); /* only where fake_journaling */
-void fake_journal_created(struct fake_stream *stream);      /* numbers it, journal or not; lock held */
+void fake_journal_created(struct fake_stream *stream); /* numbers it, journal or not; lock held */
 
 /* ---- Lock ---- */
 extern pthread_mutex_t fake_lock;
 static inline void fake_unlock(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
 /* Takes the lock until the end of the scope. */
-#define FAKE_LOCKED                                                                                                                                  \
-    __attribute__((cleanup(fake_unlock), unused)) pthread_mutex_t *held_ = &fake_lock;                                                               \
+#define FAKE_LOCKED \
+    __attribute__((cleanup(fake_unlock), unused)) pthread_mutex_t *held_ = &fake_lock; \
     pthread_mutex_lock(&fake_lock)
-#define FAKE_TRY(expression)                                                                                                                         \
-    do {                                                                                                                                             \
-        CUresult failed_ = (expression);                                                                                                             \
-        if (failed_) return failed_;                                                                                                                 \
+#define FAKE_TRY(expression) \
+    do { \
+        CUresult failed_ = (expression); \
+        if (failed_) return failed_; \
     } while (0)
 
 /* ---- Handles (handle.c) ---- */
 
-/* Handles of one kind are addresses inside one reserved range, so that any value can be checked; the last one given back is given out first, as
- * the real driver does. */
+/* Handles of one kind are addresses inside one reserved range, so that any value can be checked;
+ * the last one given back is given out first, as the real driver does. */
 struct fake_handles {
     char *base;
     uint32_t used, free;
 };
 void *fake_handle_new(struct fake_handles *handles, void *object);
-void *fake_handle_get(const struct fake_handles *handles, const void *handle); /* NULL: not one of ours, or given back */
+void *fake_handle_get(const struct fake_handles *handles,
+    const void *handle); /* NULL: not one of ours, or given back */
 void fake_handle_free(struct fake_handles *handles, void *handle);
 
 /* ---- Work: what a stream or a graph node does (work.c) ---- */
 
 enum fake_work_type {
-    WORK_EMPTY, WORK_KERNEL, WORK_COPY, WORK_SET, WORK_HOST, WORK_RECORD, WORK_WAIT, WORK_VALUES, WORK_FREE, WORK_ALLOC, WORK_GRAPH, WORK_CHILD
+    WORK_EMPTY,
+    WORK_KERNEL,
+    WORK_COPY,
+    WORK_SET,
+    WORK_HOST,
+    WORK_RECORD,
+    WORK_WAIT,
+    WORK_VALUES,
+    WORK_FREE,
+    WORK_ALLOC,
+    WORK_GRAPH,
+    WORK_CHILD
 };
 
 /* One recording of an event, or the end of an operation: shared by whoever waits for it. */
@@ -148,7 +177,8 @@ struct fake_work {
     enum fake_work_type type;
     void *owned;        /* freed with the work: staged bytes, parameters */
     size_t owned_bytes; /* its size, so that a graph can copy it */
-    bool asynchronous;  /* copies and sets: how they were asked for, which only a tracer wants to know */
+    bool asynchronous;  /* copies and sets: how they were asked for, which only a tracer wants to
+                           know */
     union {
         struct {
             uint64_t duration;
@@ -176,10 +206,12 @@ struct fake_work {
             void *data;
         } host;
         struct {
-            CUevent handle;            /* in a graph: which event */
+            CUevent handle;             /* in a graph: which event */
             struct fake_record *record; /* in a stream: which recording */
         } event;
-        struct { unsigned count; } values; /* owned: that many fake_values_op */
+        struct {
+            unsigned count;
+        } values; /* owned: that many fake_values_op */
         CUdeviceptr memory;
         struct {
             struct fake_exec *exec;
@@ -195,8 +227,8 @@ struct fake_running {
     uint64_t start, end;
     unsigned index; /* WORK_VALUES: the next one */
     struct fake_graph_run *graph;
-    void *trace;                /* the tracer's token, or NULL */
-    void *launch;               /* a graph's run, also inside: the token of its launch, and its stream */
+    void *trace;  /* the tracer's token, or NULL */
+    void *launch; /* a graph's run, also inside: the token of its launch, and its stream */
     struct fake_stream *stream;
 };
 
@@ -209,7 +241,8 @@ struct fake_op {
     uint64_t sequence, issued;
 };
 
-/* Carries `work` on as far as it can: true once done, at running->end. `ready`: when its predecessors ended. */
+/* Carries `work` on as far as it can: true once done, at running->end. `ready`: when its
+ * predecessors ended. */
 bool fake_work_step(struct fake_work *work, struct fake_running *running, uint64_t ready);
 void fake_work_drop(struct fake_work *work); /* frees what it owns */
 void fake_work_copy(struct fake_work *to, const struct fake_work *from);
@@ -227,13 +260,14 @@ struct fake_context {
     bool primary, alive;
     unsigned flags, generation;
     unsigned long long id;
-    uint64_t sequence;             /* of operations, across its streams */
+    uint64_t sequence; /* of operations, across its streams */
     struct fake_stream *legacy, *streams;
-    unsigned busy_blocking;        /* blocking streams with operations pending */
-    unsigned capturing_blocking;   /* blocking streams that are being captured */
+    unsigned busy_blocking;           /* blocking streams with operations pending */
+    unsigned capturing_blocking;      /* blocking streams that are being captured */
     uint64_t queue_ends[FAKE_QUEUES]; /* by hardware queue: latest end of what went through it */
-    uint64_t blocking_end;         /* latest end on any blocking stream */
-    const struct fake_op *filling; /* the kernel that takes all of the device, and when the last one ended */
+    uint64_t blocking_end;            /* latest end on any blocking stream */
+    const struct fake_op
+        *filling; /* the kernel that takes all of the device, and when the last one ended */
     uint64_t filled_until;
     struct fake_context *next;
 };
@@ -246,17 +280,26 @@ struct fake_thread {
     struct fake_trace_call *traced; /* the call that it is in, if a tracer was told */
     struct fake_journal_line *line; /* the call that it is in, if there is a journal */
     unsigned number;                /* in the journal; 0: not seen yet */
-    struct { struct fake_context *context; unsigned generation; struct fake_stream *stream; } own[FAKE_MAX_DEVICES];
+    struct {
+        struct fake_context *context;
+        unsigned generation;
+        struct fake_stream *stream;
+    } own[FAKE_MAX_DEVICES];
 };
-/* The calling thread's. Only a pointer lies in static TLS, which is scarce where this library is dlopened. */
+/* The calling thread's. Only a pointer lies in static TLS, which is scarce where this library is
+ * dlopened. */
 extern TLS struct fake_thread *fake_thread_known;
 struct fake_thread *fake_thread_new(void);
-static inline struct fake_thread *fake_thread(void) { return fake_thread_known ? fake_thread_known : fake_thread_new(); }
+static inline struct fake_thread *fake_thread(void)
+{
+    return fake_thread_known ? fake_thread_known : fake_thread_new();
+}
 void fake_streams_drop(struct fake_thread *thread); /* a thread that ends */
 extern struct fake_context *fake_contexts;
 extern int fake_device_count;
 
-CUresult fake_current(struct fake_context **context); /* the calling thread's context, or why there is none */
+CUresult fake_current(
+    struct fake_context **context); /* the calling thread's context, or why there is none */
 struct fake_context *fake_context_get(CUcontext handle);
 CUresult fake_context_of(CUcontext handle, struct fake_context **context); /* 0: the current one */
 void fake_context_wait(struct fake_context *context);
@@ -275,10 +318,10 @@ struct fake_stream {
     struct fake_op *head, *tail;
     unsigned pending; /* operations from head to tail */
     uint64_t last_end;
-    struct fake_stream *next;        /* in the context */
-    struct fake_stream *next_busy;   /* in the scheduler */
+    struct fake_stream *next;      /* in the context */
+    struct fake_stream *next_busy; /* in the scheduler */
     struct fake_capture *capture;
-    struct fake_node **last;         /* capturing: what the next node depends on */
+    struct fake_node **last; /* capturing: what the next node depends on */
     size_t last_count;
     void *green;
     CUstreamAttrValue window;
@@ -286,36 +329,47 @@ struct fake_stream {
 };
 
 CUresult fake_stream_get(CUstream handle, bool per_thread, struct fake_stream **stream);
-CUresult fake_stream_in(CUcontext context, CUstream handle, bool per_thread, struct fake_stream **stream); /* default streams: that context's */
-CUresult fake_stream_new(struct fake_context *context, unsigned flags, int priority, struct fake_stream **stream);
+CUresult fake_stream_in(CUcontext context, CUstream handle, bool per_thread,
+    struct fake_stream **stream); /* default streams: that context's */
+CUresult fake_stream_new(
+    struct fake_context *context, unsigned flags, int priority, struct fake_stream **stream);
 struct fake_stream *fake_stream_alloc(struct fake_context *context);
 void fake_stream_release(struct fake_stream *stream);
-static inline bool fake_blocking(const struct fake_stream *s) { return !s->legacy && !(s->flags & CU_STREAM_NON_BLOCKING); }
+static inline bool fake_blocking(const struct fake_stream *s)
+{
+    return !s->legacy && !(s->flags & CU_STREAM_NON_BLOCKING);
+}
 unsigned long long fake_next_id(void);
 void fake_priority_range(int *least, int *greatest);
 
 /* ---- Scheduler (sched.c) ---- */
 
 uint64_t fake_now(void);
-/* Appends work to a stream and takes it over; runs it at once where nothing is in its way. wait: returns only when it is done. Never captures. */
+/* Appends work to a stream and takes it over; runs it at once where nothing is in its way. wait:
+ * returns only when it is done. Never captures. */
 void fake_await_room(struct fake_stream *stream); /* in its queue; releases the lock meanwhile */
-void fake_await_launchers(void); /* returns when nobody is in there: on an H200 they keep a lock that some other calls need */
+void fake_await_launchers(void); /* returns when nobody is in there: on an H200 they keep a lock
+                                    that some other calls need */
 void fake_enqueue(struct fake_stream *stream, struct fake_work *work, bool wait);
 /* True where the stream is idle and nothing implicit stands in its way either. */
 bool fake_idle(const struct fake_stream *stream);
 bool fake_stream_done(const struct fake_stream *stream);
-struct fake_record *fake_stream_tail(struct fake_stream *stream); /* held; of its last operation, NULL if idle */
-void fake_wait(struct fake_record *record);                       /* releases the lock meanwhile */
-void fake_advance(void);                                          /* runs whatever can run */
-void fake_deadline(uint64_t time);                                /* called by steps: look again then */
+struct fake_record *fake_stream_tail(
+    struct fake_stream *stream);            /* held; of its last operation, NULL if idle */
+void fake_wait(struct fake_record *record); /* releases the lock meanwhile */
+void fake_advance(void);                    /* runs whatever can run */
+void fake_deadline(uint64_t time);          /* called by steps: look again then */
 void fake_host_submit(struct fake_work *work, struct fake_running *running);
-void fake_host_call(CUhostFn function, void *data); /* on the same thread, after what was submitted before */
+void fake_host_call(
+    CUhostFn function, void *data); /* on the same thread, after what was submitted before */
 
 /* ---- The one door for asynchronous work (capture.c) ---- */
 
-/* Puts work on the stream, or into the graph where the stream is being captured. Takes the work over. */
+/* Puts work on the stream, or into the graph where the stream is being captured. Takes the work
+ * over. */
 CUresult fake_submit(struct fake_stream *stream, struct fake_work *work, bool wait);
-/* The errors that a stream's capture makes of a synchronising or querying call; breaks the capture. */
+/* The errors that a stream's capture makes of a synchronising or querying call; breaks the capture.
+ */
 CUresult fake_capture_forbids(struct fake_stream *stream);
 CUresult fake_capture_forbids_context(struct fake_context *context);
 /* Calls that the capture modes forbid ("potentially unsafe"): allocation, event query, ... */
@@ -327,7 +381,8 @@ void fake_capture_leave(struct fake_stream *stream); /* a stream that is going a
 struct fake_event {
     struct fake_context *context;
     CUevent handle;
-    unsigned flags, id, opened; /* opened: how many other handles it has, which stand for other processes' */
+    unsigned flags, id,
+        opened; /* opened: how many other handles it has, which stand for other processes' */
     uint64_t recording; /* number of the latest, across all events */
     struct fake_record *record;
     struct fake_capture *capture; /* last recorded in a capture, which holds it by id */
@@ -336,8 +391,10 @@ struct fake_event {
     size_t last_count;
 };
 struct fake_event *fake_event_get(CUevent handle);
-void fake_event_record(struct fake_event *event, struct fake_record *record); /* takes the record over */
-CUresult fake_event_put(struct fake_stream *stream, struct fake_event *event); /* records it on the stream */
+void fake_event_record(
+    struct fake_event *event, struct fake_record *record); /* takes the record over */
+CUresult fake_event_put(
+    struct fake_stream *stream, struct fake_event *event); /* records it on the stream */
 
 /* ---- Memory (memory.c) ---- */
 
@@ -369,10 +426,10 @@ struct fake_function {
     CUfunction handle;
     char *name;
     uint64_t duration;
-    void (*effect)(void **parameters);  /* or NULL */
-    unsigned parameters;                /* how many are read */
-    unsigned char bytes[4];             /* of each of them */
-    int microseconds_at;                /* which of them is the duration; -1: none */
+    void (*effect)(void **parameters); /* or NULL */
+    unsigned parameters;               /* how many are read */
+    unsigned char bytes[4];            /* of each of them */
+    int microseconds_at;               /* which of them is the duration; -1: none */
     struct fake_module *module;
     struct fake_function *next;
 };
@@ -405,14 +462,18 @@ struct fake_graph {
 struct fake_graph *fake_graph_new(bool child);
 struct fake_graph *fake_graph_get(CUgraph handle);
 struct fake_node *fake_node_get(CUgraphNode handle);
-CUgraphNode fake_node_handle(struct fake_node *node);    /* made when first asked for: copies of graphs have none */
+CUgraphNode fake_node_handle(
+    struct fake_node *node); /* made when first asked for: copies of graphs have none */
 CUgraph fake_graph_handle(struct fake_graph *graph);
-struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type, struct fake_work *work, struct fake_node **before, size_t count);
+struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type,
+    struct fake_work *work, struct fake_node **before, size_t count);
 struct fake_graph *fake_graph_clone(const struct fake_graph *graph, bool child);
-void fake_graph_same_ids(struct fake_graph *graph, const struct fake_graph *as); /* of a copy that stands for the same nodes */
+void fake_graph_same_ids(struct fake_graph *graph,
+    const struct fake_graph *as); /* of a copy that stands for the same nodes */
 void fake_graph_destroy(struct fake_graph *graph);
 struct fake_exec *fake_exec_get(CUgraphExec handle);
-void fake_users_copy(struct fake_graph *to, const struct fake_graph *from); /* user objects: user_object.c */
+void fake_users_copy(
+    struct fake_graph *to, const struct fake_graph *from); /* user objects: user_object.c */
 void fake_users_drop(struct fake_graph *graph);
 /* Used by work.c for WORK_GRAPH and WORK_CHILD. */
 bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uint64_t ready);
@@ -424,23 +485,30 @@ void fake_exec_drop(struct fake_exec *exec);
 /* ---- Tracing (trace.c) ---- */
 
 extern const struct fake_tracer *fake_tracer;
-static inline bool fake_tracing(void) { return UNLIKELY(__atomic_load_n(&fake_tracer, __ATOMIC_RELAXED)); }
+static inline bool fake_tracing(void)
+{
+    return UNLIKELY(__atomic_load_n(&fake_tracer, __ATOMIC_RELAXED));
+}
 void fake_trace_enter(struct fake_call *call, struct fake_trace_call *traced); /* lock not held */
 /* What the call that the thread is in synchronises with; kind is one of struct fake_trace_sync. */
 void fake_trace_stream(int kind, const struct fake_stream *stream, bool query);
-void fake_trace_event(int kind, const struct fake_event *event, const struct fake_stream *stream, bool query);
+void fake_trace_event(
+    int kind, const struct fake_event *event, const struct fake_stream *stream, bool query);
 void fake_trace_context(const struct fake_context *context);
 /* Only while tracing, and for what carries a token. */
 void fake_trace_op(struct fake_op *op);
-void fake_trace_node(const struct fake_node *node, const struct fake_running *graph, struct fake_running *running);
+void fake_trace_node(
+    const struct fake_node *node, const struct fake_running *graph, struct fake_running *running);
 void fake_trace_done(struct fake_running *running);
 
-/* The prototype of each body, from the table, so that a body that differs from its row does not compile. */
+/* The prototype of each body, from the table, so that a body that differs from its row does not
+ * compile. */
 #define WITH_FLAG_(...)          (bool per_thread, __VA_ARGS__)
 #define BODY_ONE_(name, parameters)  CUresult impl_##name parameters;
 #define BODY_PTDS_(name, parameters) CUresult impl_##name WITH_FLAG_ parameters;
 #define BODY_PTSZ_(name, parameters) CUresult impl_##name WITH_FLAG_ parameters;
-#define CALL(name, sibling, kind, how, stream, effect, parameters, ...) BODY_##sibling##_(name, parameters)
+#define CALL(name, sibling, kind, how, stream, effect, parameters, ...) \
+    BODY_##sibling##_(name, parameters)
 #include "shim/calls/calls.def"
 #undef CALL
 

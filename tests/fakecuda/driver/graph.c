@@ -1,4 +1,5 @@
-/* Graphs as objects: nodes, the edges between them, and what each node does. Running them: graph_run.c. */
+/* Graphs as objects: nodes, the edges between them, and what each node does. Running them:
+ * graph_run.c. */
 #include "tests/fakecuda/driver/fake.h"
 
 static struct fake_handles graphs, nodes;
@@ -7,17 +8,20 @@ static unsigned last_graph;
 struct fake_graph *fake_graph_get(CUgraph handle) { return fake_handle_get(&graphs, handle); }
 struct fake_node *fake_node_get(CUgraphNode handle) { return fake_handle_get(&nodes, handle); }
 
-CUgraph fake_graph_handle(struct fake_graph *graph) {
+CUgraph fake_graph_handle(struct fake_graph *graph)
+{
     if (!graph->handle) graph->handle = fake_handle_new(&graphs, graph);
     return graph->handle;
 }
 
-CUgraphNode fake_node_handle(struct fake_node *node) {
+CUgraphNode fake_node_handle(struct fake_node *node)
+{
     if (!node->handle) node->handle = fake_handle_new(&nodes, node);
     return node->handle;
 }
 
-struct fake_graph *fake_graph_new(bool child) {
+struct fake_graph *fake_graph_new(bool child)
+{
     struct fake_graph *graph = calloc(1, sizeof *graph);
 
     if (!graph) abort();
@@ -27,7 +31,9 @@ struct fake_graph *fake_graph_new(bool child) {
 }
 
 /* Takes the work over. */
-struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type, struct fake_work *work, struct fake_node **before, size_t count) {
+struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type,
+    struct fake_work *work, struct fake_node **before, size_t count)
+{
     struct fake_node *node = calloc(1, sizeof *node);
 
     if (!node) abort();
@@ -46,7 +52,8 @@ struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type, 
     return node;
 }
 
-struct fake_graph *fake_graph_clone(const struct fake_graph *from, bool child) {
+struct fake_graph *fake_graph_clone(const struct fake_graph *from, bool child)
+{
     struct fake_graph *graph = fake_graph_new(child);
     struct fake_node **copies = calloc(from->count + 1, sizeof *copies);
     unsigned index = 0;
@@ -67,24 +74,28 @@ struct fake_graph *fake_graph_clone(const struct fake_graph *from, bool child) {
     return graph;
 }
 
-void fake_graph_same_ids(struct fake_graph *graph, const struct fake_graph *as) {
+void fake_graph_same_ids(struct fake_graph *graph, const struct fake_graph *as)
+{
     const struct fake_node *other = as->first;
 
     graph->id = as->id;
     for (struct fake_node *n = graph->first; n && other; n = n->next, other = other->next) {
         n->id = other->id;
-        if (n->work.type == WORK_CHILD && other->work.type == WORK_CHILD) fake_graph_same_ids(n->work.child, other->work.child);
+        if (n->work.type == WORK_CHILD && other->work.type == WORK_CHILD)
+            fake_graph_same_ids(n->work.child, other->work.child);
     }
 }
 
-static void node_free(struct fake_node *node) {
+static void node_free(struct fake_node *node)
+{
     if (node->handle) fake_handle_free(&nodes, node->handle);
     fake_work_drop(&node->work);
     free(node->before);
     free(node);
 }
 
-void fake_graph_destroy(struct fake_graph *graph) {
+void fake_graph_destroy(struct fake_graph *graph)
+{
     while (graph->first) {
         struct fake_node *node = graph->first;
         graph->first = node->next;
@@ -97,20 +108,23 @@ void fake_graph_destroy(struct fake_graph *graph) {
 
 /* ---- Graphs ---- */
 
-API(cuGraphCreate, (CUgraph *out, unsigned flags), (out, flags)) {
+API(cuGraphCreate, (CUgraph * out, unsigned flags), (out, flags))
+{
     if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
     *out = fake_graph_handle(fake_graph_new(false));
     return CUDA_SUCCESS;
 }
-API(cuGraphDestroy, (CUgraph handle), (handle)) {
+API(cuGraphDestroy, (CUgraph handle), (handle))
+{
     FAKE_LOCKED;
     struct fake_graph *graph = fake_graph_get(handle);
     if (!graph || graph->child) return CUDA_ERROR_INVALID_VALUE;
     fake_graph_destroy(graph);
     return CUDA_SUCCESS;
 }
-API(cuGraphClone, (CUgraph *out, CUgraph handle), (out, handle)) {
+API(cuGraphClone, (CUgraph * out, CUgraph handle), (out, handle))
+{
     FAKE_LOCKED;
     struct fake_graph *graph = fake_graph_get(handle);
     if (!graph || !out) return CUDA_ERROR_INVALID_VALUE;
@@ -118,12 +132,15 @@ API(cuGraphClone, (CUgraph *out, CUgraph handle), (out, handle)) {
     return CUDA_SUCCESS;
 }
 
-/* Fills what fits and tells how many there are, as all of these do; a NULL list only asks for the number. */
-static void give(CUgraphNode *list, size_t room, size_t at, struct fake_node *node) {
+/* Fills what fits and tells how many there are, as all of these do; a NULL list only asks for the
+ * number. */
+static void give(CUgraphNode *list, size_t room, size_t at, struct fake_node *node)
+{
     if (list && at < room) list[at] = fake_node_handle(node);
 }
 
-static CUresult list_nodes(CUgraph handle, CUgraphNode *list, size_t *count, bool roots) {
+static CUresult list_nodes(CUgraph handle, CUgraphNode *list, size_t *count, bool roots)
+{
     size_t at = 0;
 
     if (!count) return CUDA_ERROR_INVALID_VALUE;
@@ -136,10 +153,18 @@ static CUresult list_nodes(CUgraph handle, CUgraphNode *list, size_t *count, boo
     *count = at;
     return CUDA_SUCCESS;
 }
-API(cuGraphGetNodes, (CUgraph graph, CUgraphNode *list, size_t *count), (graph, list, count)) { return list_nodes(graph, list, count, false); }
-API(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode *list, size_t *count), (graph, list, count)) { return list_nodes(graph, list, count, true); }
+API(cuGraphGetNodes, (CUgraph graph, CUgraphNode *list, size_t *count), (graph, list, count))
+{
+    return list_nodes(graph, list, count, false);
+}
+API(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode *list, size_t *count), (graph, list, count))
+{
+    return list_nodes(graph, list, count, true);
+}
 
-static CUresult edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count) {
+static CUresult edges(
+    CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)
+{
     size_t at = 0;
 
     if (!count) return CUDA_ERROR_INVALID_VALUE;
@@ -156,7 +181,9 @@ static CUresult edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgrap
     return CUDA_SUCCESS;
 }
 
-static CUresult dependencies(CUgraphNode handle, CUgraphNode *list, CUgraphEdgeData *data, size_t *count, bool after) {
+static CUresult dependencies(
+    CUgraphNode handle, CUgraphNode *list, CUgraphEdgeData *data, size_t *count, bool after)
+{
     size_t at = 0;
 
     if (!count) return CUDA_ERROR_INVALID_VALUE;
@@ -175,7 +202,9 @@ static CUresult dependencies(CUgraphNode handle, CUgraphNode *list, CUgraphEdgeD
     return CUDA_SUCCESS;
 }
 
-static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count, bool add) {
+static CUresult change_edges(
+    CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count, bool add)
+{
     FAKE_LOCKED;
     struct fake_graph *graph = fake_graph_get(handle);
     if (!graph || (count && (!from || !to))) return CUDA_ERROR_INVALID_VALUE;
@@ -185,7 +214,8 @@ static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgr
 
         if (!a || !b || a->graph != graph || b->graph != graph) return CUDA_ERROR_INVALID_VALUE;
         for (at = 0; at < b->before_count && b->before[at] != a; at++) continue;
-        if (add == (at < b->before_count)) return CUDA_ERROR_INVALID_VALUE; /* there already, or not there */
+        if (add == (at < b->before_count))
+            return CUDA_ERROR_INVALID_VALUE; /* there already, or not there */
         if (!add) {
             b->before[at] = b->before[--b->before_count];
             continue;
@@ -197,42 +227,69 @@ static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgr
     return CUDA_SUCCESS;
 }
 
-API(cuGraphGetEdges_v2, (CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *d, size_t *n), (g, from, to, d, n)) {
+API(cuGraphGetEdges_v2,
+    (CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *d, size_t *n),
+    (g, from, to, d, n))
+{
     return edges(g, from, to, d, n);
 }
-API(cuGraphNodeGetDependencies_v2, (CUgraphNode g, CUgraphNode *list, CUgraphEdgeData *d, size_t *n), (g, list, d, n)) {
+API(cuGraphNodeGetDependencies_v2,
+    (CUgraphNode g, CUgraphNode *list, CUgraphEdgeData *d, size_t *n), (g, list, d, n))
+{
     return dependencies(g, list, d, n, false);
 }
-API(cuGraphNodeGetDependentNodes_v2, (CUgraphNode g, CUgraphNode *list, CUgraphEdgeData *d, size_t *n), (g, list, d, n)) {
+API(cuGraphNodeGetDependentNodes_v2,
+    (CUgraphNode g, CUgraphNode *list, CUgraphEdgeData *d, size_t *n), (g, list, d, n))
+{
     return dependencies(g, list, d, n, true);
 }
-API(cuGraphAddDependencies_v2, (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *d, size_t n), (g, from, to, d, n)) {
+API(cuGraphAddDependencies_v2,
+    (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *d, size_t n),
+    (g, from, to, d, n))
+{
     (void)d;
     return change_edges(g, from, to, n, true);
 }
-API(cuGraphRemoveDependencies_v2, (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *d, size_t n),
-     (g, from, to, d, n)) {
+API(cuGraphRemoveDependencies_v2,
+    (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *d, size_t n),
+    (g, from, to, d, n))
+{
     (void)d;
     return change_edges(g, from, to, n, false);
 }
-API(cuGraphGetEdges, (CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *n), (g, from, to, n)) { return edges(g, from, to, NULL, n); }
-API(cuGraphNodeGetDependencies, (CUgraphNode g, CUgraphNode *list, size_t *n), (g, list, n)) { return dependencies(g, list, NULL, n, false); }
-API(cuGraphNodeGetDependentNodes, (CUgraphNode g, CUgraphNode *list, size_t *n), (g, list, n)) { return dependencies(g, list, NULL, n, true); }
-API(cuGraphAddDependencies, (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n), (g, from, to, n)) {
+API(cuGraphGetEdges, (CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *n), (g, from, to, n))
+{
+    return edges(g, from, to, NULL, n);
+}
+API(cuGraphNodeGetDependencies, (CUgraphNode g, CUgraphNode *list, size_t *n), (g, list, n))
+{
+    return dependencies(g, list, NULL, n, false);
+}
+API(cuGraphNodeGetDependentNodes, (CUgraphNode g, CUgraphNode *list, size_t *n), (g, list, n))
+{
+    return dependencies(g, list, NULL, n, true);
+}
+API(cuGraphAddDependencies, (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n),
+    (g, from, to, n))
+{
     return change_edges(g, from, to, n, true);
 }
-API(cuGraphRemoveDependencies, (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n), (g, from, to, n)) {
+API(cuGraphRemoveDependencies,
+    (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n), (g, from, to, n))
+{
     return change_edges(g, from, to, n, false);
 }
 
-API(cuGraphNodeGetType, (CUgraphNode handle, CUgraphNodeType *type), (handle, type)) {
+API(cuGraphNodeGetType, (CUgraphNode handle, CUgraphNodeType *type), (handle, type))
+{
     FAKE_LOCKED;
     struct fake_node *node = fake_node_get(handle);
     if (!node || !type) return CUDA_ERROR_INVALID_VALUE;
     *type = node->type;
     return CUDA_SUCCESS;
 }
-API(cuGraphDestroyNode, (CUgraphNode handle), (handle)) {
+API(cuGraphDestroyNode, (CUgraphNode handle), (handle))
+{
     FAKE_LOCKED;
     struct fake_node *node = fake_node_get(handle), **link;
     if (!node) return CUDA_ERROR_INVALID_VALUE;
@@ -255,21 +312,24 @@ API(cuGraphDestroyNode, (CUgraphNode handle), (handle)) {
     node_free(node);
     return CUDA_SUCCESS;
 }
-API(cuGraphChildGraphNodeGetGraph, (CUgraphNode handle, CUgraph *graph), (handle, graph)) {
+API(cuGraphChildGraphNodeGetGraph, (CUgraphNode handle, CUgraph *graph), (handle, graph))
+{
     FAKE_LOCKED;
     struct fake_node *node = fake_node_get(handle);
     if (!node || !graph || node->work.type != WORK_CHILD) return CUDA_ERROR_INVALID_VALUE;
     *graph = fake_graph_handle(node->work.child);
     return CUDA_SUCCESS;
 }
-API(cuGraphGetId, (CUgraph handle, unsigned *id), (handle, id)) {
+API(cuGraphGetId, (CUgraph handle, unsigned *id), (handle, id))
+{
     FAKE_LOCKED;
     struct fake_graph *graph = fake_graph_get(handle);
     if (!graph || !id) return CUDA_ERROR_INVALID_VALUE;
     *id = graph->id;
     return CUDA_SUCCESS;
 }
-API(cuGraphDebugDotPrint, (CUgraph handle, const char *path, unsigned flags), (handle, path, flags)) {
+API(cuGraphDebugDotPrint, (CUgraph handle, const char *path, unsigned flags), (handle, path, flags))
+{
     (void)path, (void)flags;
     FAKE_LOCKED;
     return fake_graph_get(handle) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;

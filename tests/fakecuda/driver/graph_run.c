@@ -1,7 +1,9 @@
-/* Instantiated graphs, and running one: nodes start when those before them are done, several at a time. */
+/* Instantiated graphs, and running one: nodes start when those before them are done, several at a
+ * time. */
 #include "tests/fakecuda/driver/fake.h"
 
-/* A graph in execution: what runs are copies of its nodes' work, so that the graph may change or go meanwhile. */
+/* A graph in execution: what runs are copies of its nodes' work, so that the graph may change or go
+ * meanwhile. */
 struct fake_graph_run {
     struct fake_graph *graph; /* our own copy */
     struct fake_running *nodes;
@@ -24,7 +26,8 @@ struct fake_graph *fake_exec_graph(struct fake_exec *exec) { return exec->graph;
 uint64_t fake_exec_made(const struct fake_exec *exec) { return exec->made; }
 
 void fake_exec_hold(struct fake_exec *exec) { exec->references++; }
-void fake_exec_drop(struct fake_exec *exec) {
+void fake_exec_drop(struct fake_exec *exec)
+{
     if (--exec->references) return;
     fake_graph_destroy(exec->graph);
     fake_record_drop(exec->last);
@@ -33,8 +36,10 @@ void fake_exec_drop(struct fake_exec *exec) {
 
 /* ---- Running ---- */
 
-/* An event node means the event as it is when the run begins: a record node makes its recording now, a wait node waits for the latest one. */
-static void resolve_events(struct fake_graph *graph) {
+/* An event node means the event as it is when the run begins: a record node makes its recording
+ * now, a wait node waits for the latest one. */
+static void resolve_events(struct fake_graph *graph)
+{
     for (struct fake_node *n = graph->first; n; n = n->next) {
         struct fake_event *event;
         struct fake_record *record;
@@ -48,7 +53,9 @@ static void resolve_events(struct fake_graph *graph) {
     }
 }
 
-static struct fake_graph_run *run_new(const struct fake_graph *graph, const struct fake_running *running) {
+static struct fake_graph_run *run_new(
+    const struct fake_graph *graph, const struct fake_running *running)
+{
     struct fake_graph_run *run = calloc(1, sizeof *run);
     unsigned index = 0;
 
@@ -68,7 +75,9 @@ static struct fake_graph_run *run_new(const struct fake_graph *graph, const stru
 }
 
 /* When the nodes before this one ended, or false if one has not. */
-static bool ready_at(const struct fake_graph_run *run, const struct fake_node *node, uint64_t *ready) {
+static bool ready_at(
+    const struct fake_graph_run *run, const struct fake_node *node, uint64_t *ready)
+{
     for (size_t i = 0; i < node->before_count; i++) {
         const struct fake_running *before = &run->nodes[node->before[i]->index];
         if (before->state != RUN_DONE) return false;
@@ -78,7 +87,8 @@ static bool ready_at(const struct fake_graph_run *run, const struct fake_node *n
 }
 
 /* A finished host function makes its node RUN_DONE from outside, so what is counted is marked. */
-static bool step_nodes(struct fake_graph_run *run, struct fake_running *running, uint64_t ready) {
+static bool step_nodes(struct fake_graph_run *run, struct fake_running *running, uint64_t ready)
+{
     bool progressed = false;
 
     for (struct fake_node *n = run->graph->first; n; n = n->next) {
@@ -95,7 +105,8 @@ static bool step_nodes(struct fake_graph_run *run, struct fake_running *running,
     return progressed;
 }
 
-bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uint64_t ready) {
+bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uint64_t ready)
+{
     struct fake_graph_run *run = running->graph;
 
     if (!run) {
@@ -114,7 +125,8 @@ bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uin
 
 /* ---- Instantiating ---- */
 
-static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long flags) {
+static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long flags)
+{
     struct fake_graph *graph;
     struct fake_exec *exec;
 
@@ -132,30 +144,43 @@ static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long
     return CUDA_SUCCESS;
 }
 
-static CUresult instantiate_old(CUgraphExec *out, CUgraph graph, CUgraphNode *node, char *log, size_t bytes) {
+static CUresult instantiate_old(
+    CUgraphExec *out, CUgraph graph, CUgraphNode *node, char *log, size_t bytes)
+{
     if (node) *node = NULL;
     if (log && bytes) *log = 0;
     return instantiate(out, graph, 0);
 }
-IMPL(cuGraphInstantiate)(CUgraphExec *out, CUgraph graph, CUgraphNode *node, char *log, size_t bytes) {
+IMPL(cuGraphInstantiate)(
+    CUgraphExec *out, CUgraph graph, CUgraphNode *node, char *log, size_t bytes)
+{
     return instantiate_old(out, graph, node, log, bytes);
 }
-IMPL(cuGraphInstantiate_v2)(CUgraphExec *out, CUgraph graph, CUgraphNode *node, char *log, size_t bytes) {
+IMPL(cuGraphInstantiate_v2)(
+    CUgraphExec *out, CUgraph graph, CUgraphNode *node, char *log, size_t bytes)
+{
     return instantiate_old(out, graph, node, log, bytes);
 }
-IMPL(cuGraphInstantiateWithFlags)(CUgraphExec *out, CUgraph graph, unsigned long long flags) { return instantiate(out, graph, flags); }
-IMPL(cuGraphInstantiateWithParams)(bool per_thread, CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+IMPL(cuGraphInstantiateWithFlags)(CUgraphExec *out, CUgraph graph, unsigned long long flags)
+{
+    return instantiate(out, graph, flags);
+}
+IMPL(cuGraphInstantiateWithParams)(
+    bool per_thread, CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
     CUresult result;
 
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     result = instantiate(out, graph, params->flags);
     params->hErrNode_out = NULL;
     params->result_out = result ? CUDA_GRAPH_INSTANTIATE_ERROR : CUDA_GRAPH_INSTANTIATE_SUCCESS;
-    if (!result && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)) result = impl_cuGraphUpload(per_thread, *out, params->hUploadStream);
+    if (!result && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))
+        result = impl_cuGraphUpload(per_thread, *out, params->hUploadStream);
     return result;
 }
 
-IMPL(cuGraphExecDestroy)(CUgraphExec handle) {
+IMPL(cuGraphExecDestroy)(CUgraphExec handle)
+{
     struct fake_exec *exec;
 
     FAKE_LOCKED;
@@ -166,7 +191,8 @@ IMPL(cuGraphExecDestroy)(CUgraphExec handle) {
     return CUDA_SUCCESS;
 }
 
-IMPL(cuGraphUpload)(bool per_thread, CUgraphExec handle, CUstream hstream) {
+IMPL(cuGraphUpload)(bool per_thread, CUgraphExec handle, CUstream hstream)
+{
     struct fake_work nothing = {.type = WORK_EMPTY};
     struct fake_stream *stream;
 
@@ -176,7 +202,8 @@ IMPL(cuGraphUpload)(bool per_thread, CUgraphExec handle, CUstream hstream) {
     return fake_submit(stream, &nothing, false);
 }
 
-IMPL(cuGraphLaunch)(bool per_thread, CUgraphExec handle, CUstream hstream) {
+IMPL(cuGraphLaunch)(bool per_thread, CUgraphExec handle, CUstream hstream)
+{
     struct fake_work work = {.type = WORK_GRAPH};
     struct fake_stream *stream;
     struct fake_exec *exec;
@@ -198,8 +225,10 @@ IMPL(cuGraphLaunch)(bool per_thread, CUgraphExec handle, CUstream hstream) {
 
 /* ---- Updating ---- */
 
-/* Same nodes in the same order with the same dependencies: the new work takes the old one's place. */
-static CUresult update(CUgraphExec handle, CUgraph hgraph, struct fake_node **odd) {
+/* Same nodes in the same order with the same dependencies: the new work takes the old one's place.
+ */
+static CUresult update(CUgraphExec handle, CUgraph hgraph, struct fake_node **odd)
+{
     struct fake_exec *exec = fake_exec_get(handle);
     struct fake_graph *graph = fake_graph_get(hgraph), *copy;
     struct fake_node *a, *b;
@@ -222,7 +251,8 @@ static CUresult update(CUgraphExec handle, CUgraph hgraph, struct fake_node **od
     return CUDA_SUCCESS;
 }
 
-IMPL(cuGraphExecUpdate_v2)(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {
+IMPL(cuGraphExecUpdate_v2)(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+{
     struct fake_node *odd;
     CUresult result;
 
@@ -230,31 +260,40 @@ IMPL(cuGraphExecUpdate_v2)(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRes
     FAKE_LOCKED;
     result = update(exec, graph, &odd);
     memset(info, 0, sizeof *info);
-    info->result = result ? CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED : CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    info->result =
+        result ? CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED : CU_GRAPH_EXEC_UPDATE_SUCCESS;
     info->errorNode = odd ? fake_node_handle(odd) : NULL;
     return result;
 }
-IMPL(cuGraphExecUpdate)(CUgraphExec exec, CUgraph graph, CUgraphNode *error, CUgraphExecUpdateResult *outcome) {
+IMPL(cuGraphExecUpdate)(
+    CUgraphExec exec, CUgraph graph, CUgraphNode *error, CUgraphExecUpdateResult *outcome)
+{
     struct fake_node *odd;
     CUresult result;
 
     FAKE_LOCKED;
     result = update(exec, graph, &odd);
     if (error) *error = odd ? fake_node_handle(odd) : NULL;
-    if (outcome) *outcome = result ? CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED : CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    if (outcome)
+        *outcome =
+            result ? CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED : CU_GRAPH_EXEC_UPDATE_SUCCESS;
     return result;
 }
 
 /* The exec's copy of a node: by its position in the graph that it was made from. */
-static struct fake_node *exec_node(struct fake_exec *exec, CUgraphNode handle) {
+static struct fake_node *exec_node(struct fake_exec *exec, CUgraphNode handle)
+{
     struct fake_node *node = fake_node_get(handle), *copy, *n;
 
     if (!exec || !node) return NULL;
-    for (n = node->graph->first, copy = exec->graph->first; n && copy && n != node; n = n->next) copy = copy->next;
+    for (n = node->graph->first, copy = exec->graph->first; n && copy && n != node; n = n->next)
+        copy = copy->next;
     return n ? copy : NULL;
 }
 
-static CUresult set_event(CUgraphExec handle, CUgraphNode hnode, CUevent event, enum fake_work_type type) {
+static CUresult set_event(
+    CUgraphExec handle, CUgraphNode hnode, CUevent event, enum fake_work_type type)
+{
     struct fake_node *node;
 
     FAKE_LOCKED;
@@ -263,24 +302,35 @@ static CUresult set_event(CUgraphExec handle, CUgraphNode hnode, CUevent event, 
     node->work.event.handle = event;
     return CUDA_SUCCESS;
 }
-IMPL(cuGraphExecEventRecordNodeSetEvent)(CUgraphExec exec, CUgraphNode node, CUevent event) { return set_event(exec, node, event, WORK_RECORD); }
-IMPL(cuGraphExecEventWaitNodeSetEvent)(CUgraphExec exec, CUgraphNode node, CUevent event) { return set_event(exec, node, event, WORK_WAIT); }
+IMPL(cuGraphExecEventRecordNodeSetEvent)(CUgraphExec exec, CUgraphNode node, CUevent event)
+{
+    return set_event(exec, node, event, WORK_RECORD);
+}
+IMPL(cuGraphExecEventWaitNodeSetEvent)(CUgraphExec exec, CUgraphNode node, CUevent event)
+{
+    return set_event(exec, node, event, WORK_WAIT);
+}
 
-API(cuGraphNodeSetEnabled, (CUgraphExec handle, CUgraphNode hnode, unsigned enabled), (handle, hnode, enabled)) {
+API(cuGraphNodeSetEnabled, (CUgraphExec handle, CUgraphNode hnode, unsigned enabled),
+    (handle, hnode, enabled))
+{
     FAKE_LOCKED;
     struct fake_node *node = exec_node(fake_exec_get(handle), hnode);
     if (!node) return CUDA_ERROR_INVALID_VALUE;
     node->disabled = !enabled;
     return CUDA_SUCCESS;
 }
-API(cuGraphNodeGetEnabled, (CUgraphExec handle, CUgraphNode hnode, unsigned *enabled), (handle, hnode, enabled)) {
+API(cuGraphNodeGetEnabled, (CUgraphExec handle, CUgraphNode hnode, unsigned *enabled),
+    (handle, hnode, enabled))
+{
     FAKE_LOCKED;
     struct fake_node *node = exec_node(fake_exec_get(handle), hnode);
     if (!node || !enabled) return CUDA_ERROR_INVALID_VALUE;
     *enabled = !node->disabled;
     return CUDA_SUCCESS;
 }
-API(cuGraphExecGetFlags, (CUgraphExec handle, cuuint64_t *flags), (handle, flags)) {
+API(cuGraphExecGetFlags, (CUgraphExec handle, cuuint64_t *flags), (handle, flags))
+{
     FAKE_LOCKED;
     struct fake_exec *exec = fake_exec_get(handle);
     if (!exec || !flags) return CUDA_ERROR_INVALID_VALUE;

@@ -7,12 +7,14 @@ struct fake_green {
 static struct fake_handles handles;
 
 struct fake_context *fake_green_context(CUgreenCtx handle);
-struct fake_context *fake_green_context(CUgreenCtx handle) {
+struct fake_context *fake_green_context(CUgreenCtx handle)
+{
     struct fake_green *green = fake_handle_get(&handles, handle);
     return green ? green->context : NULL;
 }
 
-IMPL(cuGreenCtxCreate)(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice device, unsigned flags) {
+IMPL(cuGreenCtxCreate)(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice device, unsigned flags)
+{
     struct fake_green *green;
     CUcontext primary;
 
@@ -27,7 +29,8 @@ IMPL(cuGreenCtxCreate)(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice device,
     return CUDA_SUCCESS;
 }
 
-IMPL(cuGreenCtxDestroy)(CUgreenCtx handle) {
+IMPL(cuGreenCtxDestroy)(CUgreenCtx handle)
+{
     int device;
     {
         FAKE_LOCKED;
@@ -40,7 +43,8 @@ IMPL(cuGreenCtxDestroy)(CUgreenCtx handle) {
     return impl_cuDevicePrimaryCtxRelease_v2(device);
 }
 
-IMPL(cuCtxFromGreenCtx)(CUcontext *out, CUgreenCtx handle) {
+IMPL(cuCtxFromGreenCtx)(CUcontext *out, CUgreenCtx handle)
+{
     FAKE_LOCKED;
     struct fake_context *context = fake_green_context(handle);
     if (!out || !context) return CUDA_ERROR_INVALID_VALUE;
@@ -48,7 +52,8 @@ IMPL(cuCtxFromGreenCtx)(CUcontext *out, CUgreenCtx handle) {
     return CUDA_SUCCESS;
 }
 
-IMPL(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx handle, unsigned flags, int priority) {
+IMPL(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx handle, unsigned flags, int priority)
+{
     struct fake_stream *stream;
 
     FAKE_LOCKED;
@@ -61,7 +66,9 @@ IMPL(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx handle, unsigned flags, i
     return CUDA_SUCCESS;
 }
 
-API(cuDeviceGetDevResource, (CUdevice device, CUdevResource *resource, CUdevResourceType type), (device, resource, type)) {
+API(cuDeviceGetDevResource, (CUdevice device, CUdevResource *resource, CUdevResourceType type),
+    (device, resource, type))
+{
     if (!resource || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_VALUE;
     if (device < 0 || device >= fake_device_count) return CUDA_ERROR_INVALID_DEVICE;
     memset(resource, 0, sizeof *resource);
@@ -69,7 +76,9 @@ API(cuDeviceGetDevResource, (CUdevice device, CUdevResource *resource, CUdevReso
     resource->sm.smCount = 132;
     return CUDA_SUCCESS;
 }
-API(cuDevResourceGenerateDesc, (CUdevResourceDesc *out, CUdevResource *resources, unsigned count), (out, resources, count)) {
+API(cuDevResourceGenerateDesc, (CUdevResourceDesc * out, CUdevResource *resources, unsigned count),
+    (out, resources, count))
+{
     if (!out || !resources || !count) return CUDA_ERROR_INVALID_VALUE;
     *out = (CUdevResourceDesc)1; /* it describes nothing */
     return CUDA_SUCCESS;

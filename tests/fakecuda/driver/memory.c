@@ -1,5 +1,6 @@
 /*
- * Memory: device memory is host memory that is remembered. An address not found here is ordinary ("pageable") host memory.
+ * Memory: device memory is host memory that is remembered. An address not found here is ordinary
+ * ("pageable") host memory.
  *
  * Allocations are kept in an array sorted by address.
  */
@@ -14,7 +15,8 @@ static struct fake_memory *spare;
 enum { ALIGNMENT = 512 };
 
 /* The index of the first allocation that begins behind `address`. */
-static size_t behind(uint64_t address) {
+static size_t behind(uint64_t address)
+{
     size_t low = 0, high = count;
 
     while (low < high) {
@@ -25,12 +27,15 @@ static size_t behind(uint64_t address) {
     return low;
 }
 
-struct fake_memory *fake_memory_find(uint64_t address) {
+struct fake_memory *fake_memory_find(uint64_t address)
+{
     size_t at = behind(address);
-    return at && address - memories[at - 1]->base < memories[at - 1]->bytes ? memories[at - 1] : NULL;
+    return at && address - memories[at - 1]->base < memories[at - 1]->bytes ? memories[at - 1]
+                                                                            : NULL;
 }
 
-static struct fake_memory *insert(CUdeviceptr base, size_t bytes) {
+static struct fake_memory *insert(CUdeviceptr base, size_t bytes)
+{
     size_t at = behind(base);
     struct fake_memory *memory = spare;
     static unsigned long long last_id;
@@ -49,7 +54,8 @@ static struct fake_memory *insert(CUdeviceptr base, size_t bytes) {
     return memory;
 }
 
-static void removed(struct fake_memory *memory) {
+static void removed(struct fake_memory *memory)
+{
     size_t at = behind(memory->base) - 1;
 
     memmove(memories + at, memories + at + 1, (--count - at) * sizeof *memories);
@@ -57,16 +63,21 @@ static void removed(struct fake_memory *memory) {
     spare = memory;
 }
 
-static size_t total_bytes(void) { return (size_t)fake_setting("CUSTREAM_FAKE_MEMORY_MIB", 8192) << 20; }
+static size_t total_bytes(void)
+{
+    return (size_t)fake_setting("CUSTREAM_FAKE_MEMORY_MIB", 8192) << 20;
+}
 
-CUresult fake_memory_new(size_t bytes, CUmemorytype type, unsigned flags, CUdeviceptr *address) {
+CUresult fake_memory_new(size_t bytes, CUmemorytype type, unsigned flags, CUdeviceptr *address)
+{
     struct fake_context *context;
     struct fake_memory *memory;
     void *base;
 
     if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
     FAKE_TRY(fake_current(&context));
-    if (type != CU_MEMORYTYPE_HOST && bytes > total_bytes() - device_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (type != CU_MEMORYTYPE_HOST && bytes > total_bytes() - device_bytes)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     base = aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
     memory = insert((CUdeviceptr)(uintptr_t)base, bytes);
@@ -79,7 +90,8 @@ CUresult fake_memory_new(size_t bytes, CUmemorytype type, unsigned flags, CUdevi
     return CUDA_SUCCESS;
 }
 
-CUresult fake_memory_free(CUdeviceptr address) {
+CUresult fake_memory_free(CUdeviceptr address)
+{
     struct fake_memory *memory = fake_memory_find(address);
 
     if (!memory || memory->base != address || memory->registered) return CUDA_ERROR_INVALID_VALUE;
@@ -90,7 +102,8 @@ CUresult fake_memory_free(CUdeviceptr address) {
 }
 
 /* Frees at once, after the work that may still use it. */
-static CUresult free_now(CUdeviceptr address, bool host) {
+static CUresult free_now(CUdeviceptr address, bool host)
+{
     struct fake_memory *memory;
     struct fake_context *context;
 
@@ -99,37 +112,54 @@ static CUresult free_now(CUdeviceptr address, bool host) {
     FAKE_TRY(fake_current(&context));
     FAKE_TRY(fake_unsafe());
     memory = fake_memory_find(address);
-    if (!memory || memory->base != address || (memory->type == CU_MEMORYTYPE_HOST) != host) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory || memory->base != address || (memory->type == CU_MEMORYTYPE_HOST) != host)
+        return CUDA_ERROR_INVALID_VALUE;
     if (memory->context->alive) fake_context_wait(memory->context);
     return fake_memory_free(address);
 }
 
-static CUresult allocate(size_t bytes, CUmemorytype type, unsigned flags, CUdeviceptr *address) {
+static CUresult allocate(size_t bytes, CUmemorytype type, unsigned flags, CUdeviceptr *address)
+{
     FAKE_LOCKED;
     FAKE_TRY(fake_unsafe());
     return fake_memory_new(bytes, type, flags, address);
 }
 
-API(cuMemAlloc_v2, (CUdeviceptr *address, size_t bytes), (address, bytes)) { return allocate(bytes, CU_MEMORYTYPE_DEVICE, 0, address); }
-API(cuMemAllocManaged, (CUdeviceptr *address, size_t bytes, unsigned flags), (address, bytes, flags)) {
+API(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes), (address, bytes))
+{
+    return allocate(bytes, CU_MEMORYTYPE_DEVICE, 0, address);
+}
+API(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags),
+    (address, bytes, flags))
+{
     return allocate(bytes, CU_MEMORYTYPE_UNIFIED, flags, address);
 }
-API(cuMemAllocPitch_v2, (CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element),
-     (address, pitch, width, height, element)) {
+API(cuMemAllocPitch_v2,
+    (CUdeviceptr * address, size_t *pitch, size_t width, size_t height, unsigned element),
+    (address, pitch, width, height, element))
+{
     (void)element;
     if (!pitch) return CUDA_ERROR_INVALID_VALUE;
     *pitch = (width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return allocate(*pitch * height, CU_MEMORYTYPE_DEVICE, 0, address);
 }
-API(cuMemAllocHost_v2, (void **address, size_t bytes), (address, bytes)) { return allocate(bytes, CU_MEMORYTYPE_HOST, 0, (CUdeviceptr *)address); }
-API(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags)) {
+API(cuMemAllocHost_v2, (void **address, size_t bytes), (address, bytes))
+{
+    return allocate(bytes, CU_MEMORYTYPE_HOST, 0, (CUdeviceptr *)address);
+}
+API(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags))
+{
     return allocate(bytes, CU_MEMORYTYPE_HOST, flags, (CUdeviceptr *)address);
 }
 IMPL(cuMemFree_v2)(CUdeviceptr address) { return free_now(address, false); }
 IMPL(cuMemFree)(CUdeviceptr_v1 address) { return free_now(address, false); }
-API(cuMemFreeHost, (void *address), (address)) { return free_now((CUdeviceptr)(uintptr_t)address, true); }
+API(cuMemFreeHost, (void *address), (address))
+{
+    return free_now((CUdeviceptr)(uintptr_t)address, true);
+}
 
-static CUresult host_register(void *address, size_t bytes, unsigned flags) {
+static CUresult host_register(void *address, size_t bytes, unsigned flags)
+{
     struct fake_context *context;
     struct fake_memory *memory;
 
@@ -145,19 +175,29 @@ static CUresult host_register(void *address, size_t bytes, unsigned flags) {
     memory->flags = flags;
     return CUDA_SUCCESS;
 }
-API(cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags), (address, bytes, flags)) { return host_register(address, bytes, flags); }
-API(cuMemHostRegister, (void *address, size_t bytes, unsigned flags), (address, bytes, flags)) { return host_register(address, bytes, flags); }
-API(cuMemHostUnregister, (void *address), (address)) {
+API(cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags), (address, bytes, flags))
+{
+    return host_register(address, bytes, flags);
+}
+API(cuMemHostRegister, (void *address, size_t bytes, unsigned flags), (address, bytes, flags))
+{
+    return host_register(address, bytes, flags);
+}
+API(cuMemHostUnregister, (void *address), (address))
+{
     struct fake_memory *memory;
 
     FAKE_LOCKED;
     memory = fake_memory_find((uintptr_t)address);
-    if (!memory || !memory->registered || memory->base != (uintptr_t)address) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (!memory || !memory->registered || memory->base != (uintptr_t)address)
+        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     removed(memory);
     return CUDA_SUCCESS;
 }
 
-API(cuMemHostGetDevicePointer_v2, (CUdeviceptr *out, void *address, unsigned flags), (out, address, flags)) {
+API(cuMemHostGetDevicePointer_v2, (CUdeviceptr * out, void *address, unsigned flags),
+    (out, address, flags))
+{
     (void)flags;
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
@@ -165,7 +205,8 @@ API(cuMemHostGetDevicePointer_v2, (CUdeviceptr *out, void *address, unsigned fla
     *out = (CUdeviceptr)(uintptr_t)address;
     return CUDA_SUCCESS;
 }
-API(cuMemHostGetFlags, (unsigned *flags, void *address), (flags, address)) {
+API(cuMemHostGetFlags, (unsigned *flags, void *address), (flags, address))
+{
     struct fake_memory *memory;
 
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
@@ -176,7 +217,8 @@ API(cuMemHostGetFlags, (unsigned *flags, void *address), (flags, address)) {
     return CUDA_SUCCESS;
 }
 
-API(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total), (free_bytes, total)) {
+API(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total), (free_bytes, total))
+{
     struct fake_context *context;
 
     if (!free_bytes || !total) return CUDA_ERROR_INVALID_VALUE;
@@ -187,7 +229,9 @@ API(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total), (free_bytes, total)) {
     return CUDA_SUCCESS;
 }
 
-API(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *bytes, CUdeviceptr address), (base, bytes, address)) {
+API(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *bytes, CUdeviceptr address),
+    (base, bytes, address))
+{
     struct fake_memory *memory;
 
     FAKE_LOCKED;
@@ -198,14 +242,18 @@ API(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *bytes, CUdeviceptr addr
     return CUDA_SUCCESS;
 }
 
-static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
+static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdeviceptr address)
+{
     const struct fake_memory *memory = fake_memory_find(address);
 
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = memory->pool ? NULL : memory->context->handle; break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)data = memory->pool ? NULL : memory->context->handle;
+        break;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(CUmemorytype *)data = memory->type == CU_MEMORYTYPE_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        *(CUmemorytype *)data =
+            memory->type == CU_MEMORYTYPE_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)data = address; break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -213,7 +261,9 @@ static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdevice
         *(void **)data = (void *)(uintptr_t)address;
         break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: *(unsigned long long *)data = memory->id; break;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned *)data = memory->type == CU_MEMORYTYPE_UNIFIED; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned *)data = memory->type == CU_MEMORYTYPE_UNIFIED;
+        break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = memory->device; break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)data = memory->base; break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = memory->bytes; break;
@@ -228,14 +278,19 @@ static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdevice
     return CUDA_SUCCESS;
 }
 
-API(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CUdeviceptr address), (data, attribute, address)) {
+API(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CUdeviceptr address),
+    (data, attribute, address))
+{
     if (!data) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
     return attribute_of(data, attribute, address);
 }
 
 /* Unlike the single one, this answers zeroes for an address that CUDA does not know. */
-API(cuPointerGetAttributes, (unsigned n, CUpointer_attribute *attributes, void **data, CUdeviceptr address), (n, attributes, data, address)) {
+API(cuPointerGetAttributes,
+    (unsigned n, CUpointer_attribute *attributes, void **data, CUdeviceptr address),
+    (n, attributes, data, address))
+{
     if (!attributes || !data) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
     for (unsigned i = 0; i < n; i++) {
@@ -254,7 +309,9 @@ API(cuPointerGetAttributes, (unsigned n, CUpointer_attribute *attributes, void *
     return CUDA_SUCCESS;
 }
 
-API(cuPointerSetAttribute, (const void *value, CUpointer_attribute attribute, CUdeviceptr address), (value, attribute, address)) {
+API(cuPointerSetAttribute, (const void *value, CUpointer_attribute attribute, CUdeviceptr address),
+    (value, attribute, address))
+{
     (void)value;
     if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;

@@ -1,4 +1,5 @@
-/* Memory pools and stream-ordered memory: an address is there at once, and goes when the free's turn comes. Pools are names only; nothing is kept. */
+/* Memory pools and stream-ordered memory: an address is there at once, and goes when the free's
+ * turn comes. Pools are names only; nothing is kept. */
 #include "tests/fakecuda/driver/fake.h"
 
 struct pool {
@@ -12,7 +13,8 @@ struct pool {
 static struct fake_handles pools;
 static struct pool *defaults[FAKE_MAX_DEVICES], *currents[FAKE_MAX_DEVICES];
 
-static struct pool *pool_new(int device) {
+static struct pool *pool_new(int device)
+{
     struct pool *pool = calloc(1, sizeof *pool);
 
     if (!pool) abort();
@@ -23,23 +25,32 @@ static struct pool *pool_new(int device) {
     return pool;
 }
 
-static struct pool *default_pool(int device) {
+static struct pool *default_pool(int device)
+{
     if (!defaults[device]) defaults[device] = pool_new(device);
     return defaults[device];
 }
 
 /* ---- Pools ---- */
 
-static CUresult device_pool(CUmemoryPool *out, CUdevice device, bool current) {
+static CUresult device_pool(CUmemoryPool *out, CUdevice device, bool current)
+{
     if (device < 0 || device >= fake_device_count) return CUDA_ERROR_INVALID_DEVICE;
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
     *out = (current && currents[device] ? currents[device] : default_pool(device))->handle;
     return CUDA_SUCCESS;
 }
-API(cuDeviceGetDefaultMemPool, (CUmemoryPool *pool, CUdevice device), (pool, device)) { return device_pool(pool, device, false); }
-API(cuDeviceGetMemPool, (CUmemoryPool *pool, CUdevice device), (pool, device)) { return device_pool(pool, device, true); }
-API(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool handle), (device, handle)) {
+API(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device))
+{
+    return device_pool(pool, device, false);
+}
+API(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device))
+{
+    return device_pool(pool, device, true);
+}
+API(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool handle), (device, handle))
+{
     struct pool *pool;
 
     if (device < 0 || device >= fake_device_count) return CUDA_ERROR_INVALID_DEVICE;
@@ -49,7 +60,8 @@ API(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool handle), (device, handle)
     currents[device] = pool;
     return CUDA_SUCCESS;
 }
-API(cuMemPoolCreate, (CUmemoryPool *out, const CUmemPoolProps *props), (out, props)) {
+API(cuMemPoolCreate, (CUmemoryPool * out, const CUmemPoolProps *props), (out, props))
+{
     int device;
 
     if (!out || !props) return CUDA_ERROR_INVALID_VALUE;
@@ -62,7 +74,8 @@ API(cuMemPoolCreate, (CUmemoryPool *out, const CUmemPoolProps *props), (out, pro
     *out = pool->handle;
     return CUDA_SUCCESS;
 }
-API(cuMemPoolDestroy, (CUmemoryPool handle), (handle)) {
+API(cuMemPoolDestroy, (CUmemoryPool handle), (handle))
+{
     FAKE_LOCKED;
     struct pool *pool = fake_handle_get(&pools, handle);
     if (!pool || pool == defaults[pool->device]) return CUDA_ERROR_INVALID_VALUE;
@@ -70,13 +83,16 @@ API(cuMemPoolDestroy, (CUmemoryPool handle), (handle)) {
     fake_handle_free(&pools, handle); /* its structure stays: memory from it may be alive */
     return CUDA_SUCCESS;
 }
-API(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep), (handle, keep)) {
+API(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep), (handle, keep))
+{
     (void)keep;
     FAKE_LOCKED;
     return fake_handle_get(&pools, handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-API(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute attribute, void *value), (handle, attribute, value)) {
+API(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute attribute, void *value),
+    (handle, attribute, value))
+{
     struct pool *pool;
 
     if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -96,7 +112,9 @@ API(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute attribute, 
     }
     return CUDA_SUCCESS;
 }
-API(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute attribute, void *value), (handle, attribute, value)) {
+API(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute attribute, void *value),
+    (handle, attribute, value))
+{
     struct pool *pool;
 
     if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -107,27 +125,37 @@ API(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute attribute, 
     if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) pool->high = pool->used;
     return CUDA_SUCCESS;
 }
-API(cuMemPoolSetAccess, (CUmemoryPool handle, const CUmemAccessDesc *map, size_t count), (handle, map, count)) {
+API(cuMemPoolSetAccess, (CUmemoryPool handle, const CUmemAccessDesc *map, size_t count),
+    (handle, map, count))
+{
     (void)map, (void)count;
     FAKE_LOCKED;
     return fake_handle_get(&pools, handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-API(cuMemPoolGetAccess, (CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location), (flags, handle, location)) {
+API(cuMemPoolGetAccess, (CUmemAccess_flags * flags, CUmemoryPool handle, CUmemLocation *location),
+    (flags, handle, location))
+{
     struct pool *pool;
 
     if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
     pool = fake_handle_get(&pools, handle);
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
-    *flags = location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    *flags = location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                          : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
-API(cuMemGetDefaultMemPool, (CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type), (out, location, type)) {
+API(cuMemGetDefaultMemPool, (CUmemoryPool * out, CUmemLocation *location, CUmemAllocationType type),
+    (out, location, type))
+{
     (void)type;
     if (!location) return CUDA_ERROR_INVALID_VALUE;
-    return device_pool(out, location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : 0, false);
+    return device_pool(
+        out, location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : 0, false);
 }
-API(cuMemGetMemPool, (CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type), (out, location, type)) {
+API(cuMemGetMemPool, (CUmemoryPool * out, CUmemLocation *location, CUmemAllocationType type),
+    (out, location, type))
+{
     (void)type;
     if (!location) return CUDA_ERROR_INVALID_VALUE;
     return device_pool(out, location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : 0, true);
@@ -135,7 +163,9 @@ API(cuMemGetMemPool, (CUmemoryPool *out, CUmemLocation *location, CUmemAllocatio
 
 /* ---- Memory ---- */
 
-static CUresult allocate(CUdeviceptr *address, size_t bytes, struct pool *pool, struct fake_stream *stream) {
+static CUresult allocate(
+    CUdeviceptr *address, size_t bytes, struct pool *pool, struct fake_stream *stream)
+{
     struct fake_work work = {.type = WORK_ALLOC};
     CUmemorytype type = CU_MEMORYTYPE_DEVICE;
 
@@ -150,7 +180,8 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, struct pool *pool, 
     return fake_submit(stream, &work, false);
 }
 
-IMPL(cuMemAllocAsync)(bool per_thread, CUdeviceptr *address, size_t bytes, CUstream handle) {
+IMPL(cuMemAllocAsync)(bool per_thread, CUdeviceptr *address, size_t bytes, CUstream handle)
+{
     struct fake_stream *stream;
     int device;
 
@@ -158,9 +189,12 @@ IMPL(cuMemAllocAsync)(bool per_thread, CUdeviceptr *address, size_t bytes, CUstr
     FAKE_LOCKED;
     FAKE_TRY(fake_stream_get(handle, per_thread, &stream));
     device = stream->context->device;
-    return allocate(address, bytes, currents[device] ? currents[device] : default_pool(device), stream);
+    return allocate(
+        address, bytes, currents[device] ? currents[device] : default_pool(device), stream);
 }
-IMPL(cuMemAllocFromPoolAsync)(bool per_thread, CUdeviceptr *address, size_t bytes, CUmemoryPool handle, CUstream hstream) {
+IMPL(cuMemAllocFromPoolAsync)(
+    bool per_thread, CUdeviceptr *address, size_t bytes, CUmemoryPool handle, CUstream hstream)
+{
     struct fake_stream *stream;
     struct pool *pool;
 
@@ -170,7 +204,8 @@ IMPL(cuMemAllocFromPoolAsync)(bool per_thread, CUdeviceptr *address, size_t byte
     pool = fake_handle_get(&pools, handle);
     return pool ? allocate(address, bytes, pool, stream) : CUDA_ERROR_INVALID_VALUE;
 }
-IMPL(cuMemFreeAsync)(bool per_thread, CUdeviceptr address, CUstream handle) {
+IMPL(cuMemFreeAsync)(bool per_thread, CUdeviceptr address, CUstream handle)
+{
     struct fake_work work = {.type = WORK_FREE, .memory = address};
     struct fake_memory *memory;
     struct fake_stream *stream;

@@ -1,22 +1,24 @@
 /*
  * The scheduler: streams with pending operations, and when each may go on.
  *
- * Nobody simulates a device step by step. An operation has the time at which its predecessors ended; a kernel ends its duration later, all
- * else at once, so a chain of them has exact times however late a thread wakes up to look. Whoever holds the lock may advance all streams: a call
- * that enqueues, a thread that waits, or the worker thread, which exists only once something could not run at once. Host functions run on one
- * thread of their own, without the lock.
+ * Nobody simulates a device step by step. An operation has the time at which its predecessors
+ * ended; a kernel ends its duration later, all else at once, so a chain of them has exact times
+ * however late a thread wakes up to look. Whoever holds the lock may advance all streams: a call
+ * that enqueues, a thread that waits, or the worker thread, which exists only once something could
+ * not run at once. Host functions run on one thread of their own, without the lock.
  *
- * Implicit order with the legacy stream follows from one sequence number per context: an operation of the legacy stream waits for all earlier ones
- * of blocking streams, and one of a blocking stream for all earlier ones of the legacy stream.
+ * Implicit order with the legacy stream follows from one sequence number per context: an operation
+ * of the legacy stream waits for all earlier ones of blocking streams, and one of a blocking stream
+ * for all earlier ones of the legacy stream.
  */
 #include "tests/fakecuda/driver/fake.h"
 
 #include <signal.h>
 #include <time.h>
 
-static struct fake_stream *busy;     /* streams with operations pending */
+static struct fake_stream *busy;       /* streams with operations pending */
 static uint64_t deadline = UINT64_MAX; /* of the last pass: when something running ends */
-static uint64_t worker_wakes;        /* when the worker looks again; UINT64_MAX: when told to */
+static uint64_t worker_wakes;          /* when the worker looks again; UINT64_MAX: when told to */
 static bool worker_started, host_started;
 static unsigned waiters, crowded; /* crowded: those of them that wait for room in a queue */
 static pthread_cond_t worker_told, progress, host_told;
@@ -31,13 +33,15 @@ struct host_job {
 };
 static struct host_job *host_first, **host_last = &host_first;
 
-uint64_t fake_now(void) {
+uint64_t fake_now(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-__attribute__((constructor)) static void make_conditions(void) {
+__attribute__((constructor)) static void make_conditions(void)
+{
     pthread_condattr_t attributes;
 
     pthread_condattr_init(&attributes);
@@ -48,7 +52,8 @@ __attribute__((constructor)) static void make_conditions(void) {
     pthread_condattr_destroy(&attributes);
 }
 
-static void sleep_until(pthread_cond_t *condition, uint64_t time) {
+static void sleep_until(pthread_cond_t *condition, uint64_t time)
+{
     struct timespec t = {(time_t)(time / 1000000000u), (long)(time % 1000000000u)};
 
     if (time == UINT64_MAX) pthread_cond_wait(condition, &fake_lock);
@@ -56,7 +61,8 @@ static void sleep_until(pthread_cond_t *condition, uint64_t time) {
 }
 
 /* The driver's threads take no signals of the program's. */
-static bool start_thread(void *(*body)(void *)) {
+static bool start_thread(void *(*body)(void *))
+{
     sigset_t all, before;
     pthread_t thread;
     bool started;
@@ -69,7 +75,8 @@ static bool start_thread(void *(*body)(void *)) {
     return started;
 }
 
-static void *worker(void *unused) {
+static void *worker(void *unused)
+{
     (void)unused;
     FAKE_LOCKED;
     for (;;) {
@@ -81,13 +88,15 @@ static void *worker(void *unused) {
     return NULL;
 }
 
-void fake_deadline(uint64_t time) {
+void fake_deadline(uint64_t time)
+{
     if (time < deadline) deadline = time;
 }
 
 /* ---- Operations ---- */
 
-static struct fake_op *op_new(struct fake_stream *stream, struct fake_work *work) {
+static struct fake_op *op_new(struct fake_stream *stream, struct fake_work *work)
+{
     struct fake_op *op = spare;
 
     if (op) spare = op->next;
@@ -107,53 +116,74 @@ static struct fake_op *op_new(struct fake_stream *stream, struct fake_work *work
 static uint64_t max_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* False while something implicit stands in the way of an operation with this number. */
-static bool clear_for(const struct fake_stream *stream, uint64_t sequence) {
+static bool clear_for(const struct fake_stream *stream, uint64_t sequence)
+{
     const struct fake_context *context = stream->context;
 
-    if (fake_blocking(stream)) return !context->legacy->head || context->legacy->head->sequence > sequence;
+    if (fake_blocking(stream))
+        return !context->legacy->head || context->legacy->head->sequence > sequence;
     if (!stream->legacy || !context->busy_blocking) return true;
     for (const struct fake_stream *s = busy; s; s = s->next_busy)
-        if (s->context == context && fake_blocking(s) && s->head && s->head->sequence < sequence) return false;
+        if (s->context == context && fake_blocking(s) && s->head && s->head->sequence < sequence)
+            return false;
     return true;
 }
 
-/* With CUSTREAM_FAKE_QUEUES: so many queues lead to a device, and operations of streams that share one follow each other. */
-static unsigned queue_of(const struct fake_stream *stream) { return stream->trace_id % fake_queues; }
+/* With CUSTREAM_FAKE_QUEUES: so many queues lead to a device, and operations of streams that share
+ * one follow each other. */
+static unsigned queue_of(const struct fake_stream *stream)
+{
+    return stream->trace_id % fake_queues;
+}
 
-static bool queue_clear_for(const struct fake_stream *stream, uint64_t sequence) {
+static bool queue_clear_for(const struct fake_stream *stream, uint64_t sequence)
+{
     if (!fake_queues) return true;
     for (const struct fake_stream *s = busy; s; s = s->next_busy)
-        if (s != stream && s->context == stream->context && queue_of(s) == queue_of(stream) && s->head && s->head->sequence < sequence) return false;
+        if (s != stream && s->context == stream->context && queue_of(s) == queue_of(stream) &&
+            s->head && s->head->sequence < sequence)
+            return false;
     return true;
 }
 
-static uint64_t queue_end(const struct fake_stream *stream) { return fake_queues ? stream->context->queue_ends[queue_of(stream)] : 0; }
+static uint64_t queue_end(const struct fake_stream *stream)
+{
+    return fake_queues ? stream->context->queue_ends[queue_of(stream)] : 0;
+}
 
-/* With CUSTREAM_FAKE_FULL: a kernel that takes all threads of the device, as device.c tells of it, has it for itself. */
-static bool fills(const struct fake_op *op) {
+/* With CUSTREAM_FAKE_FULL: a kernel that takes all threads of the device, as device.c tells of it,
+ * has it for itself. */
+static bool fills(const struct fake_op *op)
+{
     enum { DEVICE_THREADS = 132 * 2048 };
     const CUDA_KERNEL_NODE_PARAMS *p = &op->work.kernel.params;
 
     if (!fake_full || op->work.type != WORK_KERNEL) return false;
-    return (uint64_t)p->gridDimX * p->gridDimY * p->gridDimZ * p->blockDimX * p->blockDimY * p->blockDimZ >= DEVICE_THREADS;
+    return (uint64_t)p->gridDimX * p->gridDimY * p->gridDimZ * p->blockDimX * p->blockDimY *
+               p->blockDimZ >=
+           DEVICE_THREADS;
 }
 
-static uint64_t implicit_end(const struct fake_stream *stream) {
+static uint64_t implicit_end(const struct fake_stream *stream)
+{
     if (stream->legacy) return stream->context->blocking_end;
     return fake_blocking(stream) ? stream->context->legacy->last_end : 0;
 }
 
-static void finish_op(struct fake_stream *stream, struct fake_op *op) {
+static void finish_op(struct fake_stream *stream, struct fake_op *op)
+{
     stream->head = op->next;
     stream->pending--;
     if (!stream->head) stream->tail = NULL;
     stream->last_end = max_of(stream->last_end, op->running.end);
-    if (fake_blocking(stream)) stream->context->blocking_end = max_of(stream->context->blocking_end, op->running.end);
+    if (fake_blocking(stream))
+        stream->context->blocking_end = max_of(stream->context->blocking_end, op->running.end);
     if (op == stream->context->filling) {
         stream->context->filling = NULL;
         stream->context->filled_until = op->running.end;
     }
-    if (fake_queues) stream->context->queue_ends[queue_of(stream)] = max_of(queue_end(stream), op->running.end);
+    if (fake_queues)
+        stream->context->queue_ends[queue_of(stream)] = max_of(queue_end(stream), op->running.end);
     if (op->done) {
         op->done->done = true;
         op->done->time = op->running.end;
@@ -165,12 +195,14 @@ static void finish_op(struct fake_stream *stream, struct fake_op *op) {
 }
 
 /* Runs the stream's operations as far as they go; true if one was finished. */
-static bool run_stream(struct fake_stream *stream) {
+static bool run_stream(struct fake_stream *stream)
+{
     bool finished = false;
 
     while (stream->head) {
         struct fake_op *op = stream->head;
-        uint64_t ready = max_of(max_of(op->issued, stream->last_end), max_of(implicit_end(stream), queue_end(stream)));
+        uint64_t ready = max_of(
+            max_of(op->issued, stream->last_end), max_of(implicit_end(stream), queue_end(stream)));
 
         if (!clear_for(stream, op->sequence) || !queue_clear_for(stream, op->sequence)) break;
         if (fills(op)) {
@@ -185,7 +217,8 @@ static bool run_stream(struct fake_stream *stream) {
     return finished;
 }
 
-void fake_advance(void) {
+void fake_advance(void)
+{
     bool again, progressed = false;
 
     do {
@@ -209,14 +242,16 @@ void fake_advance(void) {
     if (deadline < worker_wakes && worker_wakes) pthread_cond_signal(&worker_told);
 }
 
-static void make_busy(struct fake_stream *stream) {
+static void make_busy(struct fake_stream *stream)
+{
     stream->next_busy = busy;
     busy = stream;
     if (fake_blocking(stream)) stream->context->busy_blocking++;
     if (!worker_started) worker_started = start_thread(worker);
 }
 
-void fake_await_room(struct fake_stream *stream) {
+void fake_await_room(struct fake_stream *stream)
+{
     while (stream->pending >= fake_depth && fake_depth) {
         fake_advance();
         if (stream->pending < fake_depth) break;
@@ -227,7 +262,8 @@ void fake_await_room(struct fake_stream *stream) {
     if (waiters) pthread_cond_broadcast(&progress); /* for fake_await_launchers() */
 }
 
-void fake_await_launchers(void) {
+void fake_await_launchers(void)
+{
     while (crowded) {
         waiters++;
         sleep_until(&progress, deadline);
@@ -235,7 +271,8 @@ void fake_await_launchers(void) {
     }
 }
 
-void fake_enqueue(struct fake_stream *stream, struct fake_work *work, bool wait) {
+void fake_enqueue(struct fake_stream *stream, struct fake_work *work, bool wait)
+{
     struct fake_op *op = op_new(stream, work);
     struct fake_record *done = wait ? fake_record_new() : NULL;
     bool was_idle = !stream->head;
@@ -256,20 +293,26 @@ void fake_enqueue(struct fake_stream *stream, struct fake_work *work, bool wait)
     }
 }
 
-bool fake_idle(const struct fake_stream *stream) { return !stream->head && clear_for(stream, UINT64_MAX); }
+bool fake_idle(const struct fake_stream *stream)
+{
+    return !stream->head && clear_for(stream, UINT64_MAX);
+}
 
-bool fake_stream_done(const struct fake_stream *stream) {
+bool fake_stream_done(const struct fake_stream *stream)
+{
     if (!fake_idle(stream)) fake_advance();
     return stream->legacy ? fake_idle(stream) : !stream->head;
 }
 
-struct fake_record *fake_stream_tail(struct fake_stream *stream) {
+struct fake_record *fake_stream_tail(struct fake_stream *stream)
+{
     if (!stream->tail) return NULL;
     if (!stream->tail->done) stream->tail->done = fake_record_new();
     return fake_record_hold(stream->tail->done);
 }
 
-void fake_wait(struct fake_record *record) {
+void fake_wait(struct fake_record *record)
+{
     fake_record_hold(record);
     while (!record->done) {
         fake_advance();
@@ -283,7 +326,8 @@ void fake_wait(struct fake_record *record) {
 
 /* ---- Host functions ---- */
 
-static void *host_thread(void *unused) {
+static void *host_thread(void *unused)
+{
     (void)unused;
     FAKE_LOCKED;
     for (;;) {
@@ -296,7 +340,8 @@ static void *host_thread(void *unused) {
         host_first = job->next;
         if (!host_first) host_last = &host_first;
         pthread_mutex_unlock(&fake_lock);
-        if (job->work->host.callback) job->work->host.callback(job->work->host.hstream, CUDA_SUCCESS, job->work->host.data);
+        if (job->work->host.callback)
+            job->work->host.callback(job->work->host.hstream, CUDA_SUCCESS, job->work->host.data);
         else job->work->host.function(job->work->host.data);
         pthread_mutex_lock(&fake_lock);
         job->running->state = RUN_DONE;
@@ -307,20 +352,23 @@ static void *host_thread(void *unused) {
     return NULL;
 }
 
-static struct host_job *job_new(void) {
+static struct host_job *job_new(void)
+{
     struct host_job *job = calloc(1, sizeof *job);
     if (!job) abort();
     return job;
 }
 
-static void submit(struct host_job *job) {
+static void submit(struct host_job *job)
+{
     *host_last = job;
     host_last = &job->next;
     if (!host_started) host_started = start_thread(host_thread);
     pthread_cond_signal(&host_told);
 }
 
-void fake_host_submit(struct fake_work *work, struct fake_running *running) {
+void fake_host_submit(struct fake_work *work, struct fake_running *running)
+{
     struct host_job *job = job_new();
 
     job->work = work;
@@ -328,7 +376,8 @@ void fake_host_submit(struct fake_work *work, struct fake_running *running) {
     submit(job);
 }
 
-void fake_host_call(CUhostFn function, void *data) {
+void fake_host_call(CUhostFn function, void *data)
+{
     struct host_job *job = job_new();
 
     job->own_work = (struct fake_work){.type = WORK_HOST, .host = {function, NULL, NULL, data}};

@@ -3,17 +3,21 @@
 
 static struct fake_handles handles;
 
-unsigned long long fake_next_id(void) {
-    static unsigned long long last = 13; /* 7 is the first context's legacy stream; those in between are the driver's own */
+unsigned long long fake_next_id(void)
+{
+    static unsigned long long last =
+        13; /* 7 is the first context's legacy stream; those in between are the driver's own */
     return ++last;
 }
 
-static uint32_t next_trace_id(void) {
+static uint32_t next_trace_id(void)
+{
     static uint32_t last = FAKE_TRACE_FIRST_STREAM - 1;
     return ++last;
 }
 
-struct fake_stream *fake_stream_alloc(struct fake_context *context) {
+struct fake_stream *fake_stream_alloc(struct fake_context *context)
+{
     struct fake_stream *stream = calloc(1, sizeof *stream);
 
     if (!stream) abort();
@@ -25,14 +29,17 @@ struct fake_stream *fake_stream_alloc(struct fake_context *context) {
     return stream;
 }
 
-static int clamped(int priority) {
+static int clamped(int priority)
+{
     int least, greatest;
 
     fake_priority_range(&least, &greatest);
     return priority > least ? least : priority < greatest ? greatest : priority;
 }
 
-CUresult fake_stream_new(struct fake_context *context, unsigned flags, int priority, struct fake_stream **out) {
+CUresult fake_stream_new(
+    struct fake_context *context, unsigned flags, int priority, struct fake_stream **out)
+{
     struct fake_stream *stream = fake_stream_alloc(context);
 
     stream->flags = flags;
@@ -46,7 +53,8 @@ CUresult fake_stream_new(struct fake_context *context, unsigned flags, int prior
 }
 
 /* Frees a stream without pending operations. */
-void fake_stream_release(struct fake_stream *stream) {
+void fake_stream_release(struct fake_stream *stream)
+{
     struct fake_stream **link = &stream->context->streams;
 
     while (*link != stream) link = &(*link)->next;
@@ -58,7 +66,8 @@ void fake_stream_release(struct fake_stream *stream) {
 }
 
 /* The handle is free at once; the rest goes when its work is done. */
-static void stream_destroy(struct fake_stream *stream) {
+static void stream_destroy(struct fake_stream *stream)
+{
     fake_capture_leave(stream);
     if (stream->handle) fake_handle_free(&handles, stream->handle);
     stream->handle = NULL;
@@ -66,22 +75,26 @@ static void stream_destroy(struct fake_stream *stream) {
     if (!stream->head) fake_stream_release(stream);
 }
 
-void fake_streams_drop(struct fake_thread *thread) {
+void fake_streams_drop(struct fake_thread *thread)
+{
     for (unsigned i = 0; i < FAKE_MAX_DEVICES; i++) {
         struct fake_context *context = thread->own[i].context;
-        if (context && context->alive && context->generation == thread->own[i].generation) stream_destroy(thread->own[i].stream);
+        if (context && context->alive && context->generation == thread->own[i].generation)
+            stream_destroy(thread->own[i].stream);
         thread->own[i].context = NULL;
     }
 }
 
 /* The calling thread's own stream in a context, made at its first use. */
-static struct fake_stream *own_stream(struct fake_context *context) {
+static struct fake_stream *own_stream(struct fake_context *context)
+{
     struct fake_thread *thread = fake_thread();
     unsigned i = 0;
 
     for (i = 0; i < FAKE_MAX_DEVICES - 1 && thread->own[i].context; i++)
         if (thread->own[i].context == context) break;
-    if (thread->own[i].context == context && thread->own[i].generation == context->generation) return thread->own[i].stream;
+    if (thread->own[i].context == context && thread->own[i].generation == context->generation)
+        return thread->own[i].stream;
     thread->own[i].context = context;
     thread->own[i].generation = context->generation;
     thread->own[i].stream = fake_stream_alloc(context);
@@ -91,15 +104,19 @@ static struct fake_stream *own_stream(struct fake_context *context) {
     return thread->own[i].stream;
 }
 
-CUresult fake_stream_get(CUstream handle, bool per_thread, struct fake_stream **stream) {
+CUresult fake_stream_get(CUstream handle, bool per_thread, struct fake_stream **stream)
+{
     return fake_stream_in(NULL, handle, per_thread, stream);
 }
 
-CUresult fake_stream_in(CUcontext hcontext, CUstream handle, bool per_thread, struct fake_stream **stream) {
+CUresult fake_stream_in(
+    CUcontext hcontext, CUstream handle, bool per_thread, struct fake_stream **stream)
+{
     if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
         struct fake_context *context;
         FAKE_TRY(fake_context_of(hcontext, &context));
-        *stream = handle == CU_STREAM_PER_THREAD || (!handle && per_thread) ? own_stream(context) : context->legacy;
+        *stream = handle == CU_STREAM_PER_THREAD || (!handle && per_thread) ? own_stream(context)
+                                                                            : context->legacy;
     } else {
         *stream = fake_handle_get(&handles, handle);
     }
@@ -109,7 +126,8 @@ CUresult fake_stream_in(CUcontext hcontext, CUstream handle, bool per_thread, st
 
 /* ---- Calls ---- */
 
-static CUresult create(CUstream *out, unsigned flags, int priority) {
+static CUresult create(CUstream *out, unsigned flags, int priority)
+{
     struct fake_context *context;
     struct fake_stream *stream;
 
@@ -123,12 +141,17 @@ static CUresult create(CUstream *out, unsigned flags, int priority) {
     return CUDA_SUCCESS;
 }
 IMPL(cuStreamCreate)(CUstream *stream, unsigned flags) { return create(stream, flags, 0); }
-IMPL(cuStreamCreateWithPriority)(CUstream *stream, unsigned flags, int priority) { return create(stream, flags, priority); }
+IMPL(cuStreamCreateWithPriority)(CUstream *stream, unsigned flags, int priority)
+{
+    return create(stream, flags, priority);
+}
 
-static CUresult destroy(CUstream handle) {
+static CUresult destroy(CUstream handle)
+{
     struct fake_stream *stream;
 
-    if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
+    if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+        return CUDA_ERROR_INVALID_HANDLE;
     FAKE_LOCKED;
     FAKE_TRY(fake_stream_get(handle, false, &stream));
     stream_destroy(stream);
@@ -137,7 +160,8 @@ static CUresult destroy(CUstream handle) {
 IMPL(cuStreamDestroy_v2)(CUstream stream) { return destroy(stream); }
 IMPL(cuStreamDestroy)(CUstream stream) { return destroy(stream); }
 
-IMPL(cuStreamQuery)(bool per_thread, CUstream handle) {
+IMPL(cuStreamQuery)(bool per_thread, CUstream handle)
+{
     struct fake_stream *stream;
 
     FAKE_LOCKED;
@@ -147,7 +171,8 @@ IMPL(cuStreamQuery)(bool per_thread, CUstream handle) {
     return fake_stream_done(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-IMPL(cuStreamSynchronize)(bool per_thread, CUstream handle) {
+IMPL(cuStreamSynchronize)(bool per_thread, CUstream handle)
+{
     struct fake_stream *stream;
     struct fake_work nothing = {.type = WORK_EMPTY};
     struct fake_record *tail;
@@ -167,15 +192,15 @@ IMPL(cuStreamSynchronize)(bool per_thread, CUstream handle) {
 }
 
 /* Measured: some of these questions break a capture of the stream, in any mode. */
-#define GETTER(call, type, out, breaks, expression)                                                                                                  \
-    IMPL(call)(bool per_thread, CUstream handle, type out) {                                                                                         \
-        struct fake_stream *stream;                                                                                                                  \
-        if (!out) return CUDA_ERROR_INVALID_VALUE;                                                                                                   \
-        FAKE_LOCKED;                                                                                                                                 \
-        FAKE_TRY(fake_stream_get(handle, per_thread, &stream));                                                                                      \
-        if (breaks && stream->capture) FAKE_TRY(fake_capture_forbids(stream));                                                                       \
-        *out = expression;                                                                                                                           \
-        return CUDA_SUCCESS;                                                                                                                         \
+#define GETTER(call, type, out, breaks, expression) \
+    IMPL(call)(bool per_thread, CUstream handle, type out) { \
+        struct fake_stream *stream; \
+        if (!out) return CUDA_ERROR_INVALID_VALUE; \
+        FAKE_LOCKED; \
+        FAKE_TRY(fake_stream_get(handle, per_thread, &stream)); \
+        if (breaks && stream->capture) FAKE_TRY(fake_capture_forbids(stream)); \
+        *out = expression; \
+        return CUDA_SUCCESS; \
     }
 GETTER(cuStreamGetPriority, int *, out, false, stream->priority)
 GETTER(cuStreamGetFlags, unsigned *, out, true, stream->flags)
@@ -184,7 +209,8 @@ GETTER(cuStreamGetCtx, CUcontext *, out, false, stream->context->handle)
 GETTER(cuStreamGetDevice, CUdevice *, out, true, stream->context->device)
 #undef GETTER
 
-IMPL(cuStreamGetCtx_v2)(bool per_thread, CUstream handle, CUcontext *pctx, CUgreenCtx *green) {
+IMPL(cuStreamGetCtx_v2)(bool per_thread, CUstream handle, CUcontext *pctx, CUgreenCtx *green)
+{
     struct fake_stream *stream;
 
     if (!pctx || !green) return CUDA_ERROR_INVALID_VALUE;
@@ -195,7 +221,8 @@ IMPL(cuStreamGetCtx_v2)(bool per_thread, CUstream handle, CUcontext *pctx, CUgre
     return CUDA_SUCCESS;
 }
 
-IMPL(cuStreamGetGreenCtx)(CUstream handle, CUgreenCtx *green) {
+IMPL(cuStreamGetGreenCtx)(CUstream handle, CUgreenCtx *green)
+{
     struct fake_stream *stream;
 
     if (!green) return CUDA_ERROR_INVALID_VALUE;
@@ -207,7 +234,9 @@ IMPL(cuStreamGetGreenCtx)(CUstream handle, CUgreenCtx *green) {
 
 /* ---- Attributes ---- */
 
-IMPL(cuStreamGetAttribute)(bool per_thread, CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value) {
+IMPL(cuStreamGetAttribute)(
+    bool per_thread, CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value)
+{
     struct fake_stream *stream;
 
     if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -215,15 +244,21 @@ IMPL(cuStreamGetAttribute)(bool per_thread, CUstream handle, CUstreamAttrID attr
     FAKE_TRY(fake_stream_get(handle, per_thread, &stream));
     switch ((int)attribute) {
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: *value = stream->window; break;
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: value->syncPolicy = (CUsynchronizationPolicy)stream->sync_policy; break;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        value->syncPolicy = (CUsynchronizationPolicy)stream->sync_policy;
+        break;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: value->priority = stream->priority; break;
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: value->memSyncDomain = (CUlaunchMemSyncDomain)stream->sync_domain; break;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        value->memSyncDomain = (CUlaunchMemSyncDomain)stream->sync_domain;
+        break;
     default: return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }
 
-IMPL(cuStreamSetAttribute)(bool per_thread, CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue *value) {
+IMPL(cuStreamSetAttribute)(
+    bool per_thread, CUstream handle, CUstreamAttrID attribute, const CUstreamAttrValue *value)
+{
     struct fake_stream *stream;
 
     if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -239,13 +274,16 @@ IMPL(cuStreamSetAttribute)(bool per_thread, CUstream handle, CUstreamAttrID attr
         fake_journal_add(" priority=%d", value->priority);
         stream->priority = clamped(value->priority);
         break;
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: stream->sync_domain = (int)value->memSyncDomain; break;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        stream->sync_domain = (int)value->memSyncDomain;
+        break;
     default: return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }
 
-IMPL(cuStreamCopyAttributes)(bool per_thread, CUstream to, CUstream from) {
+IMPL(cuStreamCopyAttributes)(bool per_thread, CUstream to, CUstream from)
+{
     struct fake_stream *target, *source;
 
     FAKE_LOCKED;

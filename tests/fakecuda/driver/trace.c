@@ -10,40 +10,55 @@ static const struct fake_tracer *latest; /* who gave the tokens out; stays when 
 
 /* ---- Calls ---- */
 
-static void enter(struct fake_trace_call *traced) {
+static void enter(struct fake_trace_call *traced)
+{
     if (!traced->tracer) return;
     traced->outer = fake_thread()->traced;
     fake_thread()->traced = traced;
     traced->tracer->api_enter(traced);
 }
 
-void fake_trace_enter(struct fake_call *call, struct fake_trace_call *traced) {
-    *traced = (struct fake_trace_call){.name = call->name, .errno_found = errno, .note = &call->note, .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
+void fake_trace_enter(struct fake_call *call, struct fake_trace_call *traced)
+{
+    *traced = (struct fake_trace_call){.name = call->name,
+        .errno_found = errno,
+        .note = &call->note,
+        .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
     enter(traced);
 }
 
-CUresult fake_leave(struct fake_trace_call *traced, CUresult result) {
+CUresult fake_leave(struct fake_trace_call *traced, CUresult result)
+{
     if (traced->tracer) {
         fake_thread()->traced = traced->outer;
         traced->tracer->api_exit(traced, result);
     }
-    if (fake_errno && !traced->runtime) errno = fake_left_in_errno(traced->errno_found, traced->name);
+    if (fake_errno && !traced->runtime)
+        errno = fake_left_in_errno(traced->errno_found, traced->name);
     return result;
 }
 
-EXPORT void custream_fakecuda_runtime_enter(struct fake_trace_call *call) {
-    *call = (struct fake_trace_call){.name = call->name, .runtime = true, .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
+EXPORT void custream_fakecuda_runtime_enter(struct fake_trace_call *call)
+{
+    *call = (struct fake_trace_call){.name = call->name,
+        .runtime = true,
+        .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
     enter(call);
 }
 
-EXPORT void custream_fakecuda_runtime_leave(struct fake_trace_call *call, int result) { fake_leave(call, (CUresult)result); }
+EXPORT void custream_fakecuda_runtime_leave(struct fake_trace_call *call, int result)
+{
+    fake_leave(call, (CUresult)result);
+}
 
-static void sync_on(struct fake_trace_sync *sync, const struct fake_context *context) {
+static void sync_on(struct fake_trace_sync *sync, const struct fake_context *context)
+{
     sync->context = (uint32_t)context->id;
     sync->device = (uint32_t)context->device;
 }
 
-void fake_trace_stream(int kind, const struct fake_stream *stream, bool query) {
+void fake_trace_stream(int kind, const struct fake_stream *stream, bool query)
+{
     struct fake_trace_call *traced = fake_tracing() ? fake_thread()->traced : NULL;
 
     if (!traced) return;
@@ -53,7 +68,9 @@ void fake_trace_stream(int kind, const struct fake_stream *stream, bool query) {
     sync_on(&traced->sync, stream->context);
 }
 
-void fake_trace_event(int kind, const struct fake_event *event, const struct fake_stream *stream, bool query) {
+void fake_trace_event(
+    int kind, const struct fake_event *event, const struct fake_stream *stream, bool query)
+{
     struct fake_trace_call *traced = fake_tracing() ? fake_thread()->traced : NULL;
 
     if (!traced) return;
@@ -65,7 +82,8 @@ void fake_trace_event(int kind, const struct fake_event *event, const struct fak
     sync_on(&traced->sync, stream ? stream->context : event->context);
 }
 
-void fake_trace_context(const struct fake_context *context) {
+void fake_trace_context(const struct fake_context *context)
+{
     struct fake_trace_call *traced = fake_tracing() ? fake_thread()->traced : NULL;
 
     if (!traced) return;
@@ -75,9 +93,11 @@ void fake_trace_context(const struct fake_context *context) {
 
 /* ---- Work ---- */
 
-static struct fake_trace_place place(const struct fake_stream *stream, bool array, uint64_t address) {
+static struct fake_trace_place place(const struct fake_stream *stream, bool array, uint64_t address)
+{
     const struct fake_memory *memory = fake_memory_find(address);
-    struct fake_trace_place place = {.device = (uint32_t)stream->context->device, .context = (uint32_t)stream->context->id};
+    struct fake_trace_place place = {
+        .device = (uint32_t)stream->context->device, .context = (uint32_t)stream->context->id};
 
     if (memory && memory->type != CU_MEMORYTYPE_HOST) {
         place.device = (uint32_t)memory->device;
@@ -86,30 +106,40 @@ static struct fake_trace_place place(const struct fake_stream *stream, bool arra
     if (array) place.memory = FAKE_MEMORY_ARRAY;
     else if (!memory) place.memory = FAKE_MEMORY_PAGEABLE;
     else if (memory->type == CU_MEMORYTYPE_HOST) place.memory = FAKE_MEMORY_PINNED;
-    else place.memory = memory->type == CU_MEMORYTYPE_UNIFIED ? FAKE_MEMORY_MANAGED : FAKE_MEMORY_DEVICE;
+    else
+        place.memory =
+            memory->type == CU_MEMORYTYPE_UNIFIED ? FAKE_MEMORY_MANAGED : FAKE_MEMORY_DEVICE;
     return place;
 }
 
-static uint64_t copied_bytes(const struct fake_graph *graph) {
+static uint64_t copied_bytes(const struct fake_graph *graph)
+{
     uint64_t bytes = 0;
     for (const struct fake_node *n = graph->first; n; n = n->next) {
-        if (n->work.type == WORK_COPY && !n->disabled) bytes += (uint64_t)n->work.copy.width * n->work.copy.height * n->work.copy.depth;
+        if (n->work.type == WORK_COPY && !n->disabled)
+            bytes += (uint64_t)n->work.copy.width * n->work.copy.height * n->work.copy.depth;
         if (n->work.type == WORK_CHILD) bytes += copied_bytes(n->work.child);
     }
     return bytes;
 }
 
 /* False for work that leaves no record. */
-static bool describe(const struct fake_stream *stream, const struct fake_work *work, struct fake_trace_work *out) {
-    *out = (struct fake_trace_work){.device = (uint32_t)stream->context->device, .context = (uint32_t)stream->context->id,
-                                    .stream = stream->trace_id, .asynchronous = work->asynchronous, .issued = fake_now()};
+static bool describe(
+    const struct fake_stream *stream, const struct fake_work *work, struct fake_trace_work *out)
+{
+    *out = (struct fake_trace_work){.device = (uint32_t)stream->context->device,
+        .context = (uint32_t)stream->context->id,
+        .stream = stream->trace_id,
+        .asynchronous = work->asynchronous,
+        .issued = fake_now()};
     switch (work->type) {
     case WORK_KERNEL: {
         const CUDA_KERNEL_NODE_PARAMS *p = &work->kernel.params;
         const struct fake_function *function = fake_function_get(p->func);
 
         out->kind = FAKE_TRACE_KERNEL;
-        out->name = function ? function->name : "unloaded"; /* its module went while a graph kept the node */
+        out->name = function ? function->name
+                             : "unloaded"; /* its module went while a graph kept the node */
         out->grid[0] = p->gridDimX, out->grid[1] = p->gridDimY, out->grid[2] = p->gridDimZ;
         out->block[0] = p->blockDimX, out->block[1] = p->blockDimY, out->block[2] = p->blockDimZ;
         out->shared = p->sharedMemBytes;
@@ -137,7 +167,8 @@ static bool describe(const struct fake_stream *stream, const struct fake_work *w
     }
 }
 
-void fake_trace_op(struct fake_op *op) {
+void fake_trace_op(struct fake_op *op)
+{
     struct fake_trace_work work;
 
     if (!describe(op->stream, &op->work, &work)) return;
@@ -148,7 +179,9 @@ void fake_trace_op(struct fake_op *op) {
     }
 }
 
-void fake_trace_node(const struct fake_node *node, const struct fake_running *graph, struct fake_running *running) {
+void fake_trace_node(
+    const struct fake_node *node, const struct fake_running *graph, struct fake_running *running)
+{
     struct fake_trace_work work;
 
     running->launch = graph->launch; /* for the nodes of child graphs */
@@ -159,25 +192,29 @@ void fake_trace_node(const struct fake_node *node, const struct fake_running *gr
     running->trace = latest->work_new(NULL, graph->launch, &work);
 }
 
-void fake_trace_done(struct fake_running *running) {
+void fake_trace_done(struct fake_running *running)
+{
     latest->work_done(running->trace, running->start, running->end);
     running->trace = NULL;
 }
 
 /* ---- Answers ---- */
 
-static void advance(void) {
+static void advance(void)
+{
     FAKE_LOCKED;
     fake_advance();
 }
 
-static CUcontext current(void) {
+static CUcontext current(void)
+{
     struct fake_context *context;
     FAKE_LOCKED;
     return fake_current(&context) ? NULL : context->handle;
 }
 
-static CUresult context_id(CUcontext handle, uint32_t *id, uint32_t *device) {
+static CUresult context_id(CUcontext handle, uint32_t *id, uint32_t *device)
+{
     struct fake_context *context;
 
     FAKE_LOCKED;
@@ -187,7 +224,8 @@ static CUresult context_id(CUcontext handle, uint32_t *id, uint32_t *device) {
     return CUDA_SUCCESS;
 }
 
-static CUresult stream_id(CUcontext handle, CUstream hstream, bool per_thread, uint32_t *id) {
+static CUresult stream_id(CUcontext handle, CUstream hstream, bool per_thread, uint32_t *id)
+{
     struct fake_context *context;
     struct fake_stream *stream;
 
@@ -201,7 +239,8 @@ static CUresult stream_id(CUcontext handle, CUstream hstream, bool per_thread, u
     return CUDA_SUCCESS;
 }
 
-static CUresult graph_id(CUgraph handle, uint32_t *id) {
+static CUresult graph_id(CUgraph handle, uint32_t *id)
+{
     FAKE_LOCKED;
     struct fake_graph *graph = fake_graph_get(handle);
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
@@ -209,7 +248,8 @@ static CUresult graph_id(CUgraph handle, uint32_t *id) {
     return CUDA_SUCCESS;
 }
 
-static CUresult exec_id(CUgraphExec handle, uint32_t *id) {
+static CUresult exec_id(CUgraphExec handle, uint32_t *id)
+{
     FAKE_LOCKED;
     struct fake_exec *exec = fake_exec_get(handle);
     if (!exec) return CUDA_ERROR_INVALID_VALUE;
@@ -217,7 +257,8 @@ static CUresult exec_id(CUgraphExec handle, uint32_t *id) {
     return CUDA_SUCCESS;
 }
 
-static CUresult node_id(CUgraphNode handle, uint64_t *id) {
+static CUresult node_id(CUgraphNode handle, uint64_t *id)
+{
     FAKE_LOCKED;
     struct fake_node *node = fake_node_get(handle);
     if (!node) return CUDA_ERROR_INVALID_VALUE;
@@ -225,16 +266,18 @@ static CUresult node_id(CUgraphNode handle, uint64_t *id) {
     return CUDA_SUCCESS;
 }
 
-static bool any_context(void) {
+static bool any_context(void)
+{
     FAKE_LOCKED;
     for (const struct fake_context *context = fake_contexts; context; context = context->next)
         if (context->alive) return true;
     return false;
 }
 
-EXPORT const struct fake_traced *custream_fakecuda_trace(const struct fake_tracer *tracer) {
-    static const struct fake_traced answers = {fake_now, advance, current, context_id, stream_id, graph_id, exec_id, node_id, any_context,
-                                               fake_break_down};
+EXPORT const struct fake_traced *custream_fakecuda_trace(const struct fake_tracer *tracer)
+{
+    static const struct fake_traced answers = {fake_now, advance, current, context_id, stream_id,
+        graph_id, exec_id, node_id, any_context, fake_break_down};
 
     if (fake_forked()) return NULL;
     FAKE_LOCKED;

@@ -1,33 +1,40 @@
-/* What the kinds of work do when their turn comes: bytes that move, values that are written, times that pass. All with the lock held. */
+/* What the kinds of work do when their turn comes: bytes that move, values that are written, times
+ * that pass. All with the lock held. */
 #include "tests/fakecuda/driver/fake.h"
 
 enum { POLL_NS = 20000 }; /* how often a wait for a value looks */
 
-struct fake_record *fake_record_new(void) {
+struct fake_record *fake_record_new(void)
+{
     struct fake_record *record = calloc(1, sizeof *record);
     if (!record) abort();
     record->references = 1;
     return record;
 }
 
-struct fake_record *fake_record_hold(struct fake_record *record) {
+struct fake_record *fake_record_hold(struct fake_record *record)
+{
     if (record) record->references++;
     return record;
 }
 
-void fake_record_drop(struct fake_record *record) {
+void fake_record_drop(struct fake_record *record)
+{
     if (record && --record->references == 0) free(record);
 }
 
-static void copy_bytes(const struct fake_work *work) {
+static void copy_bytes(const struct fake_work *work)
+{
     const struct fake_place *to = &work->copy.to, *from = &work->copy.from;
 
     for (size_t z = 0; z < work->copy.depth; z++)
         for (size_t y = 0; y < work->copy.height; y++)
-            memmove(to->base + z * to->slice + y * to->pitch, from->base + z * from->slice + y * from->pitch, work->copy.width);
+            memmove(to->base + z * to->slice + y * to->pitch,
+                from->base + z * from->slice + y * from->pitch, work->copy.width);
 }
 
-static void set_values(const struct fake_work *work) {
+static void set_values(const struct fake_work *work)
+{
     for (size_t y = 0; y < work->set.height; y++) {
         char *row = (char *)(uintptr_t)work->set.address + y * work->set.pitch;
 
@@ -35,23 +42,29 @@ static void set_values(const struct fake_work *work) {
             memset(row, (int)work->set.value, work->set.width);
             continue;
         }
-        for (size_t x = 0; x < work->set.width; x++) memcpy(row + x * work->set.element, &work->set.value, work->set.element);
+        for (size_t x = 0; x < work->set.width; x++)
+            memcpy(row + x * work->set.element, &work->set.value, work->set.element);
     }
 }
 
-static bool value_reached(const struct fake_values_op *op) {
-    uint64_t now = op->bytes == 4 ? *(volatile uint32_t *)(uintptr_t)op->address : *(volatile uint64_t *)(uintptr_t)op->address;
+static bool value_reached(const struct fake_values_op *op)
+{
+    uint64_t now = op->bytes == 4 ? *(volatile uint32_t *)(uintptr_t)op->address
+                                  : *(volatile uint64_t *)(uintptr_t)op->address;
     uint64_t mask = op->bytes == 4 ? UINT32_MAX : UINT64_MAX;
 
     switch (op->flags & 3) {
     case CU_STREAM_WAIT_VALUE_EQ: return now == (op->value & mask);
     case CU_STREAM_WAIT_VALUE_AND: return (now & op->value) != 0;
     case CU_STREAM_WAIT_VALUE_NOR: return (~(now | op->value) & mask) != 0;
-    default: return op->bytes == 4 ? (int32_t)((uint32_t)now - (uint32_t)op->value) >= 0 : (int64_t)(now - op->value) >= 0;
+    default:
+        return op->bytes == 4 ? (int32_t)((uint32_t)now - (uint32_t)op->value) >= 0
+                              : (int64_t)(now - op->value) >= 0;
     }
 }
 
-static bool values_step(struct fake_work *work, struct fake_running *running) {
+static bool values_step(struct fake_work *work, struct fake_running *running)
+{
     struct fake_values_op *ops = work->owned;
 
     for (; running->index < work->values.count; running->index++) {
@@ -69,7 +82,8 @@ static bool values_step(struct fake_work *work, struct fake_running *running) {
 }
 
 /* True once it has taken that long. */
-static bool took(struct fake_running *running, uint64_t duration) {
+static bool took(struct fake_running *running, uint64_t duration)
+{
     running->end = running->start + duration;
     if (!duration || running->end <= fake_now()) return true;
     fake_deadline(running->end);
@@ -77,37 +91,46 @@ static bool took(struct fake_running *running, uint64_t duration) {
 }
 
 /* With CUSTREAM_FAKE_SLICE_NS. */
-static uint64_t until_our_slice(uint64_t time) {
+static uint64_t until_our_slice(uint64_t time)
+{
     enum { OURS_NS = 2000000 };
 
-    return !fake_slice_ns || time % fake_slice_ns < OURS_NS ? 0 : fake_slice_ns - time % fake_slice_ns;
+    return !fake_slice_ns || time % fake_slice_ns < OURS_NS ? 0
+                                                            : fake_slice_ns - time % fake_slice_ns;
 }
 
-static bool kernel_step(struct fake_work *work, struct fake_running *running) {
+static bool kernel_step(struct fake_work *work, struct fake_running *running)
+{
     if (!took(running, work->kernel.duration)) return false;
     if (work->kernel.effect) {
-        for (unsigned i = 0; i < COUNT_OF(work->kernel.values); i++) work->kernel.parameters[i] = &work->kernel.values[i];
+        for (unsigned i = 0; i < COUNT_OF(work->kernel.values); i++)
+            work->kernel.parameters[i] = &work->kernel.values[i];
         work->kernel.effect(work->kernel.parameters);
     }
     return true;
 }
 
-/* With CUSTREAM_FAKE_COPY_ENGINES: the copy that runs now in that direction between a device and the host, or NULL, and when the last one ended. */
+/* With CUSTREAM_FAKE_COPY_ENGINES: the copy that runs now in that direction between a device and
+ * the host, or NULL, and when the last one ended. */
 static struct engine {
     const struct fake_running *running;
     uint64_t free;
 } engines[16][2];
 
 /* NULL: a copy that needs none. */
-static struct engine *engine_of(const struct fake_work *work) {
-    const struct fake_memory *to = fake_memory_find((uintptr_t)work->copy.to.base), *from = fake_memory_find((uintptr_t)work->copy.from.base);
-    bool to_host = !to || to->type == CU_MEMORYTYPE_HOST, from_host = !from || from->type == CU_MEMORYTYPE_HOST;
+static struct engine *engine_of(const struct fake_work *work)
+{
+    const struct fake_memory *to = fake_memory_find((uintptr_t)work->copy.to.base),
+                             *from = fake_memory_find((uintptr_t)work->copy.from.base);
+    bool to_host = !to || to->type == CU_MEMORYTYPE_HOST,
+         from_host = !from || from->type == CU_MEMORYTYPE_HOST;
 
     if (!fake_copy_engines || to_host == from_host) return NULL;
     return &engines[from_host ? to->device : from->device][from_host];
 }
 
-static bool copy_step(struct fake_work *work, struct fake_running *running) {
+static bool copy_step(struct fake_work *work, struct fake_running *running)
+{
     struct engine *engine = engine_of(work);
 
     if (engine && engine->running && engine->running != running) return false;
@@ -121,7 +144,8 @@ static bool copy_step(struct fake_work *work, struct fake_running *running) {
     return true;
 }
 
-static bool started_step(struct fake_work *work, struct fake_running *running, bool fresh) {
+static bool started_step(struct fake_work *work, struct fake_running *running, bool fresh)
+{
     switch (work->type) {
     case WORK_KERNEL: return kernel_step(work, running);
     case WORK_COPY: return copy_step(work, running);
@@ -145,8 +169,10 @@ static bool started_step(struct fake_work *work, struct fake_running *running, b
         return true;
     case WORK_GRAPH:
         if (work->graph.before && !work->graph.before->done) return false;
-        if (!running->graph && work->graph.before && work->graph.before->time > running->start) running->start = work->graph.before->time;
-        if (!fake_graph_step(fake_exec_graph(work->graph.exec), running, running->start)) return false;
+        if (!running->graph && work->graph.before && work->graph.before->time > running->start)
+            running->start = work->graph.before->time;
+        if (!fake_graph_step(fake_exec_graph(work->graph.exec), running, running->start))
+            return false;
         work->graph.done->done = true;
         work->graph.done->time = running->end;
         return true;
@@ -155,12 +181,14 @@ static bool started_step(struct fake_work *work, struct fake_running *running, b
     }
 }
 
-bool fake_work_step(struct fake_work *work, struct fake_running *running, uint64_t ready) {
+bool fake_work_step(struct fake_work *work, struct fake_running *running, uint64_t ready)
+{
     bool fresh = running->state == RUN_FRESH;
 
     if (running->state == RUN_DONE) return true;
     if (fresh) running->start = running->end = ready;
-    if (fresh && work->type == WORK_HOST) running->state = RUN_STARTED; /* before the host thread can finish it */
+    if (fresh && work->type == WORK_HOST)
+        running->state = RUN_STARTED; /* before the host thread can finish it */
     if (!started_step(work, running, fresh)) {
         if (running->state == RUN_FRESH) running->state = RUN_STARTED;
         return false;
@@ -170,7 +198,8 @@ bool fake_work_step(struct fake_work *work, struct fake_running *running, uint64
     return true;
 }
 
-void fake_work_drop(struct fake_work *work) {
+void fake_work_drop(struct fake_work *work)
+{
     free(work->owned);
     work->owned = NULL;
     if (work->type == WORK_RECORD || work->type == WORK_WAIT) fake_record_drop(work->event.record);
@@ -183,15 +212,18 @@ void fake_work_drop(struct fake_work *work) {
     work->type = WORK_EMPTY;
 }
 
-void fake_work_copy(struct fake_work *to, const struct fake_work *from) {
+void fake_work_copy(struct fake_work *to, const struct fake_work *from)
+{
     *to = *from;
     if (from->owned) {
         to->owned = malloc(from->owned_bytes);
         if (!to->owned) abort();
         memcpy(to->owned, from->owned, from->owned_bytes);
         /* Staged host bytes that a copy reads stand in its own memory. */
-        if (to->type == WORK_COPY && to->copy.from.base == from->owned) to->copy.from.base = to->owned;
+        if (to->type == WORK_COPY && to->copy.from.base == from->owned)
+            to->copy.from.base = to->owned;
     }
-    if (to->type == WORK_RECORD || to->type == WORK_WAIT) to->event.record = fake_record_hold(to->event.record);
+    if (to->type == WORK_RECORD || to->type == WORK_WAIT)
+        to->event.record = fake_record_hold(to->event.record);
     if (to->type == WORK_CHILD) to->child = fake_graph_clone(from->child, true);
 }

@@ -1,23 +1,27 @@
-/* Capture: modes, fork and join, what breaks it and with which error; graphs by hand: nodes, dependencies, events, updates, launches. */
+/* Capture: modes, fork and join, what breaks it and with which error; graphs by hand: nodes,
+ * dependencies, events, updates, launches. */
 #include "device.h"
 
 #include <pthread.h>
 
 static CUstream s, t;
 
-static CUstreamCaptureStatus status_of(CUstream stream) {
+static CUstreamCaptureStatus status_of(CUstream stream)
+{
     CUstreamCaptureStatus status = 99;
     OK(cuStreamIsCapturing(stream, &status));
     return status;
 }
 
-static size_t nodes_of(CUgraph graph) {
+static size_t nodes_of(CUgraph graph)
+{
     size_t count = 0;
     OK(cuGraphGetNodes(graph, NULL, &count));
     return count;
 }
 
-static void test_fork_join(void) {
+static void test_fork_join(void)
+{
     CUgraph graph, second;
     CUgraphExec exec;
     CUevent fork, back, passed;
@@ -70,27 +74,31 @@ static void test_fork_join(void) {
 }
 
 /* Each breaks a fresh capture of `s`; ending it then gives 901 and no graph. */
-static void broken(CUresult given, CUresult expected, int line) {
+static void broken(CUresult given, CUresult expected, int line)
+{
     CUgraph graph = (CUgraph)1;
 
-    if (given != expected) fprintf(stderr, "line %d: %d, not %d\n", line, given, expected), failures++;
+    if (given != expected)
+        fprintf(stderr, "line %d: %d, not %d\n", line, given, expected), failures++;
     CHECK_IS(status_of(s), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
     CHECK_IS(launch(empty, s, NULL), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CHECK_IS(cuStreamEndCapture(s, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CHECK(graph == NULL);
 }
-#define BREAKS(call, expected)                                                                                                                       \
-    do {                                                                                                                                             \
-        OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));                                                                                  \
-        broken(call, expected, __LINE__);                                                                                                            \
+#define BREAKS(call, expected) \
+    do { \
+        OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL)); \
+        broken(call, expected, __LINE__); \
     } while (0)
 
-static CUresult recorded_query(CUevent e) {
+static CUresult recorded_query(CUevent e)
+{
     OK(cuEventRecord(e, s));
     return cuEventQuery(e);
 }
 
-static CUresult merge(CUevent e) {
+static CUresult merge(CUevent e)
+{
     CUresult result;
     CUgraph graph;
 
@@ -101,7 +109,8 @@ static CUresult merge(CUevent e) {
     return result;
 }
 
-static void *from_elsewhere(void *mode) {
+static void *from_elsewhere(void *mode)
+{
     CUgraph graph;
     CUevent e;
 
@@ -114,7 +123,8 @@ static void *from_elsewhere(void *mode) {
     return (void *)(uintptr_t)cuStreamEndCapture(s, &graph);
 }
 
-static CUresult elsewhere(CUstreamCaptureMode *mode) {
+static CUresult elsewhere(CUstreamCaptureMode *mode)
+{
     pthread_t thread;
     void *result;
 
@@ -123,7 +133,8 @@ static CUresult elsewhere(CUstreamCaptureMode *mode) {
     return (CUresult)(uintptr_t)result;
 }
 
-static void test_broken(void) {
+static void test_broken(void)
+{
     CUdeviceptr memory;
     CUevent e, outside;
     CUstream legacy_free;
@@ -136,8 +147,10 @@ static void test_broken(void) {
     OK(cuEventCreate(&outside, 0));
     OK(cuEventRecord(outside, t));
     OK(cuStreamCreate(&legacy_free, CU_STREAM_NON_BLOCKING));
-    CHECK_IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    CHECK_IS(cuStreamBeginCapture(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_IS(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_IS(cuStreamBeginCapture(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL),
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK_IS(cuStreamEndCapture(s, &graph), CUDA_ERROR_ILLEGAL_STATE);
     BREAKS(cuStreamSynchronize(s), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     BREAKS(cuStreamQuery(s), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -168,7 +181,8 @@ static void test_broken(void) {
     OK(cuEventRecord(e, s));
     OK(cuStreamWaitEvent(legacy_free, e, 0));
     OK(launch(empty, legacy_free, NULL));
-    OK(launch(empty, NULL, NULL) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+    OK(launch(empty, NULL, NULL) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ? CUDA_SUCCESS
+                                                                       : CUDA_ERROR_UNKNOWN);
     CHECK_IS(cuStreamEndCapture(legacy_free, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     CHECK_IS(cuStreamEndCapture(s, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
@@ -179,7 +193,8 @@ static void test_broken(void) {
     OK(launch(empty, legacy_free, NULL));
     OK(cuStreamSynchronize(legacy_free));
     OK(cuStreamDestroy(legacy_free));
-    CHECK_IS(cuEventRecordWithFlags(e, s, CU_EVENT_RECORD_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE); /* in a capture only */
+    CHECK_IS(cuEventRecordWithFlags(e, s, CU_EVENT_RECORD_EXTERNAL),
+        CUDA_ERROR_ILLEGAL_STATE); /* in a capture only */
     CHECK_IS(cuStreamWaitEvent(s, e, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE);
     OK(cuEventDestroy(e));
     OK(cuEventDestroy(outside));
@@ -188,7 +203,8 @@ static void test_broken(void) {
 static volatile int host_ran;
 static void CUDA_CB at_host(void *data) { host_ran += *(int *)data; }
 
-static void test_by_hand(void) {
+static void test_by_hand(void)
+{
     CUgraph graph, child;
     CUgraphNode nodes[6];
     CUgraphExec exec;
@@ -199,10 +215,20 @@ static void test_by_hand(void) {
     int five = 5;
     unsigned char bytes[16] = {0};
     CUDA_MEMSET_NODE_PARAMS set = {.value = 9, .elementSize = 1, .width = 16, .height = 1};
-    CUDA_KERNEL_NODE_PARAMS kernel = {.func = empty, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+    CUDA_KERNEL_NODE_PARAMS kernel = {.func = empty,
+        .gridDimX = 1,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1};
     CUDA_HOST_NODE_PARAMS host = {at_host, &five};
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = bytes, .WidthInBytes = 16,
-                          .Height = 1, .Depth = 1};
+    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstMemoryType = CU_MEMORYTYPE_HOST,
+        .dstHost = bytes,
+        .WidthInBytes = 16,
+        .Height = 1,
+        .Depth = 1};
 
     OK(cuMemAlloc(&memory, 16));
     OK(cuEventCreate(&e, 0));
@@ -216,7 +242,8 @@ static void test_by_hand(void) {
     OK(cuGraphAddHostNode(&nodes[3], graph, &nodes[2], 1, &host));
     OK(cuGraphAddEventRecordNode(&nodes[4], graph, &nodes[3], 1, e));
     OK(cuGraphAddEmptyNode(&nodes[5], graph, &nodes[4], 1));
-    CHECK_IS(cuGraphAddEmptyNode(&nodes[5], graph, (CUgraphNode[]){(CUgraphNode)8}, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_IS(cuGraphAddEmptyNode(&nodes[5], graph, (CUgraphNode[]){(CUgraphNode)8}, 1),
+        CUDA_ERROR_INVALID_VALUE);
     OK(cuGraphNodeGetType(nodes[2], &type));
     CHECK_IS(type, CU_GRAPH_NODE_TYPE_MEMCPY);
     OK(cuGraphInstantiate(&exec, graph, 0));
@@ -239,7 +266,8 @@ static void test_by_hand(void) {
     OK(cuMemFree(memory));
 }
 
-int main(void) {
+int main(void)
+{
     set_up();
     OK(cuStreamCreate(&s, 0));
     OK(cuStreamCreate(&t, 0));

@@ -1,9 +1,11 @@
-/* Contexts, devices, fork, errors on demand. Argument: what to test; the environment belongs to it. */
+/* Contexts, devices, fork, errors on demand. Argument: what to test; the environment belongs to it.
+ */
 #include "device.h"
 
 #include <sys/wait.h>
 
-static void test_contexts(void) {
+static void test_contexts(void)
+{
     CUcontext second, now;
     CUstream s, own;
     CUevent e;
@@ -52,7 +54,8 @@ static void test_contexts(void) {
 }
 
 /* As driver 580 does: a reset leaves the references, and what has ended can be current. */
-static void test_reset(void) {
+static void test_reset(void)
+{
     unsigned long long id, later;
     CUdevice device = -1;
     unsigned flags;
@@ -82,7 +85,8 @@ static void test_reset(void) {
     CHECK_IS(cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void test_fork(void) {
+static void test_fork(void)
+{
     int status = 0;
     pid_t child;
 
@@ -102,7 +106,8 @@ static void test_fork(void) {
     OK(cuCtxSynchronize());
 }
 
-static void test_failures(void) { /* CUSTREAM_FAKE_FAIL=cuLaunchKernel:3=700,cuStreamCreate*=2 */
+static void test_failures(void)
+{ /* CUSTREAM_FAKE_FAIL=cuLaunchKernel:3=700,cuStreamCreate*=2 */
     CUstream s;
 
     set_up();
@@ -114,7 +119,8 @@ static void test_failures(void) { /* CUSTREAM_FAKE_FAIL=cuLaunchKernel:3=700,cuS
     CHECK_IS(cuStreamCreateWithPriority(&s, 0, 0), 2);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     const char *what = argc > 1 ? argv[1] : "";
 
     if (strcmp(what, "contexts") == 0) test_contexts();

@@ -4,39 +4,45 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-extern CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+extern CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+    unsigned, unsigned, CUstream, void **, void **);
 
 static CUstream stream;
 static CUdeviceptr memory;
 
 /* Switches kinds on, runs, flushes, and switches off again. */
-#define RECORDED(body, ...)                                                                                                                          \
-    do {                                                                                                                                             \
-        const CUpti_ActivityKind kinds_[] = {__VA_ARGS__};                                                                                           \
-        forget_records();                                                                                                                            \
-        for (size_t i_ = 0; i_ < sizeof kinds_ / sizeof kinds_[0]; i_++) enable(kinds_[i_]);                                                         \
-        body;                                                                                                                                        \
-        OK(cuCtxSynchronize());                                                                                                                      \
-        flush();                                                                                                                                     \
-        for (size_t i_ = 0; i_ < sizeof kinds_ / sizeof kinds_[0]; i_++) disable(kinds_[i_]);                                                        \
+#define RECORDED(body, ...) \
+    do { \
+        const CUpti_ActivityKind kinds_[] = {__VA_ARGS__}; \
+        forget_records(); \
+        for (size_t i_ = 0; i_ < sizeof kinds_ / sizeof kinds_[0]; i_++) enable(kinds_[i_]); \
+        body; \
+        OK(cuCtxSynchronize()); \
+        flush(); \
+        for (size_t i_ = 0; i_ < sizeof kinds_ / sizeof kinds_[0]; i_++) disable(kinds_[i_]); \
     } while (0)
 #define KIND(name) CUPTI_ACTIVITY_KIND_##name
 
-static uint64_t clock_ns(clockid_t clock) {
+static uint64_t clock_ns(clockid_t clock)
+{
     struct timespec t;
     clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Ids are counted for the process, taken by the calls that need one, and shared by a call and its work. */
-static void test_correlation(void) {
+/* Ids are counted for the process, taken by the calls that need one, and shared by a call and its
+ * work. */
+static void test_correlation(void)
+{
     uint32_t first;
 
-    RECORDED(OK(launch(empty, stream, NULL)); OK(cuStreamQuery(stream)); OK(launch(empty, stream, NULL)), KIND(CONCURRENT_KERNEL));
+    RECORDED(OK(launch(empty, stream, NULL)); OK(cuStreamQuery(stream));
+        OK(launch(empty, stream, NULL)), KIND(CONCURRENT_KERNEL));
     CHECK_IS(record_count, 2);
     first = NTH(CONCURRENT_KERNEL, 0)->kernel.correlationId;
     CHECK_IS(NTH(CONCURRENT_KERNEL, 1)->kernel.correlationId, first + 1); /* the query took none */
-    RECORDED(OK(launch(empty, stream, NULL)); OK(cuStreamQuery(stream)); OK(launch(empty, stream, NULL)), KIND(CONCURRENT_KERNEL), KIND(DRIVER));
+    RECORDED(OK(launch(empty, stream, NULL)); OK(cuStreamQuery(stream));
+        OK(launch(empty, stream, NULL)), KIND(CONCURRENT_KERNEL), KIND(DRIVER));
     CHECK_IS(count_kind(KIND(CONCURRENT_KERNEL)), 2);
     CHECK_IS(NTH(CONCURRENT_KERNEL, 0)->kernel.correlationId, first + 2);
     CHECK_IS(NTH(CONCURRENT_KERNEL, 1)->kernel.correlationId, first + 4);
@@ -47,17 +53,21 @@ static void test_correlation(void) {
     CHECK_IS(NTH(DRIVER, 3)->api.cbid, CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize);
     CHECK_IS(count_kind(KIND(DRIVER)), 4);
     /* Any kind of GPU work gives all work an id. */
-    RECORDED(OK(cuMemsetD8Async(memory, 1, 64, stream)); OK(launch(empty, stream, NULL)), KIND(CONCURRENT_KERNEL));
-    CHECK_IS(NTH(CONCURRENT_KERNEL, 0)->kernel.correlationId, first + 7); /* after the synchronisation's and the set's */
+    RECORDED(OK(cuMemsetD8Async(memory, 1, 64, stream));
+        OK(launch(empty, stream, NULL)), KIND(CONCURRENT_KERNEL));
+    CHECK_IS(NTH(CONCURRENT_KERNEL, 0)->kernel.correlationId,
+        first + 7); /* after the synchronisation's and the set's */
 }
 
-static void test_calls(void) {
+static void test_calls(void)
+{
     uint64_t before = clock_ns(CLOCK_REALTIME), after;
     const CUpti_ActivityAPI *call;
 
-    RECORDED(OK(sleep_on(stream, 20000)); OK(cuLaunchKernel_ptsz(empty, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
-             CHECK_IS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY); CHECK_IS(cuStreamDestroy((CUstream)0x1234), CUDA_ERROR_INVALID_HANDLE),
-             KIND(DRIVER));
+    RECORDED(OK(sleep_on(stream, 20000));
+        OK(cuLaunchKernel_ptsz(empty, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+        CHECK_IS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+        CHECK_IS(cuStreamDestroy((CUstream)0x1234), CUDA_ERROR_INVALID_HANDLE), KIND(DRIVER));
     after = clock_ns(CLOCK_REALTIME);
     call = CALL_RECORD(cuLaunchKernel);
     CHECK_IS(call->cbid, 307);
@@ -89,13 +99,14 @@ static void test_calls(void) {
     CHECK_IS(NTH(DRIVER, 0)->api.cbid, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
 }
 
-static void test_kernels(void) {
+static void test_kernels(void)
+{
     unsigned microseconds = 3000;
     void *parameters[] = {&microseconds};
     const CUpti_ActivityKernel10 *k;
 
-    RECORDED(OK(cuLaunchKernel(sleep_kernel, 2, 3, 4, 32, 2, 1, 1024, stream, parameters, NULL)); OK(sleep_on(stream, 1000)), KIND(CONCURRENT_KERNEL),
-             KIND(DRIVER));
+    RECORDED(OK(cuLaunchKernel(sleep_kernel, 2, 3, 4, 32, 2, 1, 1024, stream, parameters, NULL));
+        OK(sleep_on(stream, 1000)), KIND(CONCURRENT_KERNEL), KIND(DRIVER));
     k = &NTH(CONCURRENT_KERNEL, 0)->kernel;
     CHECK_IS(strcmp(k->name, "sleep"), 0);
     CHECK_IS(k->gridX * 100 + k->gridY * 10 + k->gridZ, 234);
@@ -107,9 +118,12 @@ static void test_kernels(void) {
     CHECK(k->end - k->start > 2990000 && k->end - k->start < 3010000);
     CHECK(k->start + 2000 >= NTH(DRIVER, 0)->api.start); /* by reading the clocks, not exactly */
     CHECK(k->end < CALL_RECORD(cuCtxSynchronize)->end + 2000);
-    CHECK(NTH(CONCURRENT_KERNEL, 1)->kernel.start >= k->end); /* one after the other; at once, unless a busy machine enqueues the second late */
+    CHECK(
+        NTH(CONCURRENT_KERNEL, 1)->kernel.start >=
+        k->end); /* one after the other; at once, unless a busy machine enqueues the second late */
     CHECK(k->name == NTH(CONCURRENT_KERNEL, 1)->kernel.name);
-    /* Work that was enqueued before its kind was on has no record; a kind may go off before the work ends. */
+    /* Work that was enqueued before its kind was on has no record; a kind may go off before the
+     * work ends. */
     forget_records();
     OK(sleep_on(stream, 1000));
     enable(KIND(CONCURRENT_KERNEL));
@@ -122,7 +136,8 @@ static void test_kernels(void) {
     CHECK_IS(strcmp(NTH(CONCURRENT_KERNEL, 0)->kernel.name, "empty"), 0);
     /* The old kind, and the latency's times. */
     OK(cuptiActivityEnableLatencyTimestamps(1));
-    RECORDED(OK(sleep_on(stream, 100000)); OK(sleep_on(stream, 1000)), KIND(KERNEL)); /* the second is enqueued while the first runs, on a busy machine too */
+    RECORDED(OK(sleep_on(stream, 100000)); OK(sleep_on(stream, 1000)),
+        KIND(KERNEL)); /* the second is enqueued while the first runs, on a busy machine too */
     OK(cuptiActivityEnableLatencyTimestamps(0));
     k = &NTH(KERNEL, 1)->kernel;
     CHECK(k->queued && k->queued <= k->submitted + 2000);
@@ -130,7 +145,8 @@ static void test_kernels(void) {
     CHECK_IS(k->completed, k->end);
 }
 
-static void check_copy(CUdeviceptr to, CUdeviceptr from, int kind, int from_kind, int to_kind) {
+static void check_copy(CUdeviceptr to, CUdeviceptr from, int kind, int from_kind, int to_kind)
+{
     const char *takes = getenv("CUSTREAM_FAKE_COPY_NS");
     const CUpti_ActivityMemcpy6 *copy;
 
@@ -142,16 +158,24 @@ static void check_copy(CUdeviceptr to, CUdeviceptr from, int kind, int from_kind
     CHECK_IS(copy->dstKind, to_kind);
     CHECK_IS(copy->bytes, 64);
     CHECK_IS(copy->flags, CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC);
-    CHECK(llabs((long long)(copy->end - copy->start) - (takes ? atoll(takes) : 0)) < 2000); /* as exact as the reading of two clocks */
+    CHECK(llabs((long long)(copy->end - copy->start) - (takes ? atoll(takes) : 0)) <
+          2000); /* as exact as the reading of two clocks */
 }
 
-static void test_copies(void) {
+static void test_copies(void)
+{
     enum { PAGEABLE = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE, PINNED, DEVICE, ARRAY, MANAGED };
     static char ordinary[64], registered[64];
-    CUDA_ARRAY_DESCRIPTOR shape = {.Width = 64, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
-    CUDA_MEMCPY2D flat = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .srcPitch = 64, .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .WidthInBytes = 32, .Height = 2};
-    CUdeviceptr managed, host = (CUdeviceptr)(uintptr_t)ordinary, pinned = (CUdeviceptr)(uintptr_t)registered;
+    CUDA_ARRAY_DESCRIPTOR shape = {
+        .Width = 64, .Height = 2, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    CUDA_MEMCPY2D flat = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = memory,
+        .srcPitch = 64,
+        .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+        .WidthInBytes = 32,
+        .Height = 2};
+    CUdeviceptr managed, host = (CUdeviceptr)(uintptr_t)ordinary,
+                         pinned = (CUdeviceptr)(uintptr_t)registered;
     CUarray array;
 
     OK(cuMemHostRegister(registered, sizeof registered, 0));
@@ -164,7 +188,8 @@ static void test_copies(void) {
     check_copy(managed, memory, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD, DEVICE, MANAGED);
     check_copy(host, pinned, CUPTI_ACTIVITY_MEMCPY_KIND_HTOH, PINNED, PAGEABLE);
     flat.dstArray = array;
-    RECORDED(OK(cuMemcpy2D(&flat)); OK(cuMemcpyAtoH(ordinary, array, 0, 16)); OK(cuMemcpyHtoA(array, 0, ordinary, 16)), KIND(MEMCPY), KIND(DRIVER));
+    RECORDED(OK(cuMemcpy2D(&flat)); OK(cuMemcpyAtoH(ordinary, array, 0, 16));
+        OK(cuMemcpyHtoA(array, 0, ordinary, 16)), KIND(MEMCPY), KIND(DRIVER));
     CHECK_IS(count_kind(KIND(MEMCPY)), 3);
     CHECK_IS(NTH(MEMCPY, 0)->copy.copyKind, CUPTI_ACTIVITY_MEMCPY_KIND_DTOA);
     CHECK_IS(NTH(MEMCPY, 0)->copy.dstKind, ARRAY);
@@ -174,8 +199,9 @@ static void test_copies(void) {
     CHECK_IS(NTH(MEMCPY, 1)->copy.copyKind, CUPTI_ACTIVITY_MEMCPY_KIND_ATOH);
     CHECK_IS(NTH(MEMCPY, 2)->copy.copyKind, CUPTI_ACTIVITY_MEMCPY_KIND_HTOA);
     /* Sets; nothing of no size. */
-    RECORDED(OK(cuMemsetD32(memory, 0x11223344, 16)); OK(cuCtxSynchronize()); OK(cuMemsetD8Async(managed, 7, 10, stream));
-             OK(cuMemsetD8Async(memory, 7, 0, stream)); OK(cuMemcpyHtoDAsync(memory, ordinary, 0, stream)), KIND(MEMSET), KIND(MEMCPY));
+    RECORDED(OK(cuMemsetD32(memory, 0x11223344, 16)); OK(cuCtxSynchronize());
+        OK(cuMemsetD8Async(managed, 7, 10, stream)); OK(cuMemsetD8Async(memory, 7, 0, stream));
+        OK(cuMemcpyHtoDAsync(memory, ordinary, 0, stream)), KIND(MEMSET), KIND(MEMCPY));
     CHECK_IS(record_count, 2);
     CHECK_IS(NTH(MEMSET, 0)->set.value, 0x11223344);
     CHECK_IS(NTH(MEMSET, 0)->set.bytes, 64);
@@ -190,7 +216,8 @@ static void test_copies(void) {
     OK(cuMemHostUnregister(registered));
 }
 
-static void *own_stream_id(void *arg) {
+static void *own_stream_id(void *arg)
+{
     uint32_t *id = arg;
 
     OK(cuCtxSetCurrent(context));
@@ -199,7 +226,8 @@ static void *own_stream_id(void *arg) {
     return NULL;
 }
 
-static void test_ids(void) {
+static void test_ids(void)
+{
     uint32_t id, next, own, other, number;
     CUstream a, b;
     pthread_t thread;
@@ -227,8 +255,10 @@ static void test_ids(void) {
     CHECK_IS(next, id + 1);
     OK(cuStreamDestroy(b));
     CHECK_IS(cuptiGetStreamIdEx(NULL, b, 0, &id), CUPTI_ERROR_INVALID_STREAM);
-    RECORDED(OK(launch(empty, NULL, NULL)); OK(launch(empty, stream, NULL)); OK(launch(empty, CU_STREAM_PER_THREAD, NULL));
-             pthread_create(&thread, NULL, own_stream_id, &other); pthread_join(thread, NULL), KIND(CONCURRENT_KERNEL));
+    RECORDED(OK(launch(empty, NULL, NULL)); OK(launch(empty, stream, NULL));
+        OK(launch(empty, CU_STREAM_PER_THREAD, NULL));
+        pthread_create(&thread, NULL, own_stream_id, &other);
+        pthread_join(thread, NULL), KIND(CONCURRENT_KERNEL));
     CHECK_IS(NTH(CONCURRENT_KERNEL, 0)->kernel.streamId, 7);
     CHECK_IS(NTH(CONCURRENT_KERNEL, 1)->kernel.streamId, 13);
     CHECK_IS(NTH(CONCURRENT_KERNEL, 2)->kernel.streamId, own);
@@ -244,12 +274,14 @@ static uint64_t CUPTIAPI twice(void) { return 2 * clock_ns(CLOCK_MONOTONIC); }
 static uint64_t CUPTIAPI real(void) { return clock_ns(CLOCK_REALTIME); }
 
 /* A client's clock is that of the calls and of the GPU's work, at whatever rate it goes. */
-static void test_clock(void) {
+static void test_clock(void)
+{
     uint64_t now, start, end;
 
     CHECK_IS(cuptiActivityRegisterTimestampCallback(NULL), CUPTI_ERROR_INVALID_PARAMETER);
     OK(cuptiActivityRegisterTimestampCallback(twice));
-    RECORDED(OK(sleep_on(stream, 5000)); OK(cuStreamSynchronize(stream)); OK(sleep_on(stream, 5000)), KIND(CONCURRENT_KERNEL), KIND(DRIVER));
+    RECORDED(OK(sleep_on(stream, 5000)); OK(cuStreamSynchronize(stream));
+        OK(sleep_on(stream, 5000)), KIND(CONCURRENT_KERNEL), KIND(DRIVER));
     OK(cuptiGetTimestamp(&now));
     CHECK(now > twice() - 2000000000 && now <= twice());
     for (size_t i = 0; i < 2; i++) {
@@ -264,7 +296,8 @@ static void test_clock(void) {
     OK(cuptiActivityRegisterTimestampCallback(real));
 }
 
-int main(void) {
+int main(void)
+{
     begin();
     OK(cuptiActivityRegisterCallbacks(ask_buffer, take_buffer));
     enable(KIND(DRIVER)); /* before the driver is initialised */

@@ -1,4 +1,5 @@
-/* The simulated CUPTI: buffers, flushes, what is lost; synchronisation and other records; the subscriber; the end. */
+/* The simulated CUPTI: buffers, flushes, what is lost; synchronisation and other records; the
+ * subscriber; the end. */
 #include "records.h"
 
 #include <sys/wait.h>
@@ -9,19 +10,22 @@
 
 static CUstream stream;
 
-static size_t dropped(void) {
+static size_t dropped(void)
+{
     size_t count = 12345;
     OK(cuptiActivityGetNumDroppedRecords(NULL, 0, &count));
     return count;
 }
 
-static void launches(int count) {
+static void launches(int count)
+{
     for (int i = 0; i < count; i++) OK(launch(empty, stream, NULL));
     OK(cuStreamSynchronize(stream));
 }
 
 /* What the worker does within a millisecond. */
-static size_t wait_for(const size_t *counter, size_t least) {
+static size_t wait_for(const size_t *counter, size_t least)
+{
     size_t now = 0;
 
     for (unsigned ms = patience(10) * 1000; ms && now < least; ms--) {
@@ -35,7 +39,8 @@ static size_t wait_for(const size_t *counter, size_t least) {
 
 /* ---- Buffers ---- */
 
-static void test_before_registering(void) {
+static void test_before_registering(void)
+{
     enable(KIND(CONCURRENT_KERNEL));
     launches(3);
     CHECK_IS(cuptiActivityFlushAll(0), CUPTI_ERROR_INVALID_OPERATION);
@@ -46,8 +51,10 @@ static void test_before_registering(void) {
     disable(KIND(CONCURRENT_KERNEL));
 }
 
-/* A flush gives all finished records on the calling thread; with force the others too, without times. */
-static void test_flush(void) {
+/* A flush gives all finished records on the calling thread; with force the others too, without
+ * times. */
+static void test_flush(void)
+{
     forget_records();
     enable(KIND(CONCURRENT_KERNEL));
     launches(1);
@@ -62,7 +69,8 @@ static void test_flush(void) {
     OK(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
     CHECK_IS(record_count, 2);
     CHECK_IS(strcmp(NTH(CONCURRENT_KERNEL, 1)->kernel.name, "sleep"), 0);
-    CHECK(NTH(CONCURRENT_KERNEL, 1)->kernel.start == 0 && NTH(CONCURRENT_KERNEL, 1)->kernel.end == 0);
+    CHECK(
+        NTH(CONCURRENT_KERNEL, 1)->kernel.start == 0 && NTH(CONCURRENT_KERNEL, 1)->kernel.end == 0);
     OK(cuStreamSynchronize(stream));
     OK(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
     CHECK_IS(record_count, 2); /* it is not given a second time */
@@ -72,7 +80,8 @@ static void test_flush(void) {
 }
 
 /* Full buffers come from the worker thread, without a flush. */
-static void test_full(void) {
+static void test_full(void)
+{
     forget_records();
     buffer_size = 10 * sizeof(CUpti_ActivityKernel10) + 8;
     enable(KIND(CONCURRENT_KERNEL));
@@ -86,14 +95,16 @@ static void test_full(void) {
     launches(8);
     flush();
     CHECK_IS(buffers_back, 8);
-    for (size_t i = 1; i < record_count; i++) CHECK_IS(records[i].kernel.correlationId, records[i - 1].kernel.correlationId + 1);
+    for (size_t i = 1; i < record_count; i++)
+        CHECK_IS(records[i].kernel.correlationId, records[i - 1].kernel.correlationId + 1);
     disable(KIND(CONCURRENT_KERNEL));
     buffer_most = 0;
     CHECK_IS(dropped(), 0);
     CHECK_IS(buffers_given, buffers_back);
 }
 
-static void test_dropped(void) {
+static void test_dropped(void)
+{
     forget_records();
     enable(KIND(CONCURRENT_KERNEL));
     buffer_refused = true;
@@ -121,15 +132,18 @@ static void test_dropped(void) {
     disable(KIND(CONCURRENT_KERNEL));
 }
 
-static void *query_once(void *unused) {
+static void *query_once(void *unused)
+{
     (void)unused;
     OK(cuCtxSetCurrent(context));
     OK(cuStreamQuery(stream));
     return NULL;
 }
 
-/* Each thread's calls fill buffers of their own; what a thread leaves behind when it ends is not lost. */
-static void test_threads(void) {
+/* Each thread's calls fill buffers of their own; what a thread leaves behind when it ends is not
+ * lost. */
+static void test_threads(void)
+{
     pthread_t threads[4];
 
     forget_records();
@@ -148,11 +162,14 @@ static void test_threads(void) {
 
 /* The last to register gets all buffers, also those of the one before. */
 static size_t foreign;
-static void CUPTIAPI other_take(CUcontext ctx, uint32_t id, uint8_t *buffer, size_t size, size_t valid) {
+static void CUPTIAPI other_take(
+    CUcontext ctx, uint32_t id, uint8_t *buffer, size_t size, size_t valid)
+{
     foreign++;
     take_buffer(ctx, id, buffer, size, valid);
 }
-static void test_last_registered(void) {
+static void test_last_registered(void)
+{
     enable(KIND(DRIVER));
     OK(cuStreamQuery(stream));
     OK(cuptiActivityRegisterCallbacks(ask_buffer, other_take));
@@ -164,7 +181,8 @@ static void test_last_registered(void) {
 
 /* ---- Other records ---- */
 
-static void test_syncs(void) {
+static void test_syncs(void)
+{
     const CUpti_ActivitySynchronization2 *sync;
     CUevent event;
     uint64_t recording;
@@ -215,7 +233,8 @@ static void test_syncs(void) {
     OK(cuEventDestroy(event));
 }
 
-static void test_external(void) {
+static void test_external(void)
+{
     uint64_t last = 0;
 
     forget_records();
@@ -228,8 +247,10 @@ static void test_external(void) {
     OK(cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last));
     CHECK_IS(last, 6);
     OK(cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, NULL));
-    CHECK_IS(cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, NULL), CUPTI_ERROR_QUEUE_EMPTY);
-    CHECK_IS(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_SIZE, 1), CUPTI_ERROR_INVALID_PARAMETER);
+    CHECK_IS(cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, NULL),
+        CUPTI_ERROR_QUEUE_EMPTY);
+    CHECK_IS(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_SIZE, 1),
+        CUPTI_ERROR_INVALID_PARAMETER);
     OK(cuStreamQuery(stream));
     flush();
     disable(KIND(DRIVER));
@@ -242,7 +263,8 @@ static void test_external(void) {
     CHECK_IS(records[3].overhead.overheadKind, CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH);
 }
 
-static void test_arguments(void) {
+static void test_arguments(void)
+{
     size_t bytes = 2, value = 0;
     uint8_t small;
     const char *text;
@@ -252,7 +274,8 @@ static void test_arguments(void) {
     CHECK_IS(cuptiActivityEnable(1000), CUPTI_ERROR_INVALID_KIND);
     CHECK_IS(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_METRIC), CUPTI_ERROR_NOT_COMPATIBLE);
     CHECK_IS(cuptiActivityGetNextRecord(NULL, 0, &record), CUPTI_ERROR_INVALID_PARAMETER);
-    CHECK_IS(cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &bytes, &value), CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
+    CHECK_IS(cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &bytes, &value),
+        CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
     bytes = sizeof value;
     OK(cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &bytes, &value));
     CHECK_IS(value, 3200000);
@@ -261,18 +284,22 @@ static void test_arguments(void) {
     CHECK_IS(small, 1);
     OK(cuptiGetResultString(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, &text));
     CHECK_IS(strcmp(text, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"), 0);
-    OK(cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &text));
+    OK(cuptiGetCallbackName(
+        CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &text));
     CHECK_IS(strcmp(text, "cuLaunchKernel"), 0);
     OK(cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, 211, &text));
     CHECK_IS(strcmp(text, "cudaLaunchKernel_v7000"), 0);
-    CHECK_IS(cuptiGetCallbackName(CUPTI_CB_DOMAIN_RESOURCE, 1, &text), CUPTI_ERROR_INVALID_PARAMETER);
+    CHECK_IS(
+        cuptiGetCallbackName(CUPTI_CB_DOMAIN_RESOURCE, 1, &text), CUPTI_ERROR_INVALID_PARAMETER);
 }
 
 /* ---- The subscriber ---- */
 
 static int entries, exits;
 static uint32_t called_id;
-static void CUPTIAPI called(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *more) {
+static void CUPTIAPI called(
+    void *data, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *more)
+{
     const CUpti_CallbackData *call = more;
 
     CHECK(data == &entries);
@@ -293,10 +320,13 @@ static void CUPTIAPI called(void *data, CUpti_CallbackDomain domain, CUpti_Callb
     OK(*(CUresult *)call->functionReturnValue);
 }
 
-static void test_subscriber(void) {
+static void test_subscriber(void)
+{
     char name[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN];
-    CUpti_SubscriberParams params = {.structSize = CUpti_SubscriberParams_STRUCT_SIZE, .subscriberName = "the test",
-                                     .oldSubscriberName = name, .oldSubscriberSize = sizeof name};
+    CUpti_SubscriberParams params = {.structSize = CUpti_SubscriberParams_STRUCT_SIZE,
+        .subscriberName = "the test",
+        .oldSubscriberName = name,
+        .oldSubscriberSize = sizeof name};
     CUpti_SubscriberHandle mine, second;
     uint32_t on = 7;
 
@@ -306,8 +336,10 @@ static void test_subscriber(void) {
     CHECK_IS(strcmp(name, "CUPTI for the test"), 0);
     launches(1);
     CHECK_IS(entries, 0);
-    OK(cuptiEnableCallback(1, mine, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
-    OK(cuptiGetCallbackState(&on, mine, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
+    OK(cuptiEnableCallback(
+        1, mine, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
+    OK(cuptiGetCallbackState(
+        &on, mine, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
     CHECK_IS(on, 1);
     forget_records();
     enable(KIND(DRIVER));
@@ -327,7 +359,8 @@ static void test_subscriber(void) {
 
 /* ---- The end ---- */
 
-static void test_fork(void) {
+static void test_fork(void)
+{
     int status;
     pid_t child;
 
@@ -337,7 +370,8 @@ static void test_fork(void) {
     if (child == 0) {
         failures = 0;
         CHECK_IS(cuptiActivityEnable(KIND(MEMCPY)), CUPTI_ERROR_NOT_INITIALIZED);
-        CHECK_IS(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), CUPTI_ERROR_INVALID_OPERATION);
+        CHECK_IS(
+            cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), CUPTI_ERROR_INVALID_OPERATION);
         _exit(failures != 0);
     }
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
@@ -346,7 +380,8 @@ static void test_fork(void) {
     flush();
 }
 
-static void test_finalize(void) {
+static void test_finalize(void)
+{
     forget_records();
     enable(KIND(CONCURRENT_KERNEL));
     enable(KIND(DRIVER));
@@ -367,7 +402,8 @@ static void test_finalize(void) {
     CHECK_IS(dropped(), 0);
 }
 
-int main(void) {
+int main(void)
+{
     set_up();
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     test_before_registering();

@@ -7,14 +7,27 @@ static CUstream stream;
 static CUdeviceptr memory;
 
 /* set -> kernel -> child graph with a copy */
-static CUgraphExec build(uint32_t *id) {
-    CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .value = 5, .elementSize = 1, .width = 100, .height = 1};
+static CUgraphExec build(uint32_t *id)
+{
+    CUDA_MEMSET_NODE_PARAMS set = {
+        .dst = memory, .value = 5, .elementSize = 1, .width = 100, .height = 1};
     unsigned microseconds = 2000;
     void *parameters[] = {&microseconds};
-    CUDA_KERNEL_NODE_PARAMS kernel = {.func = sleep_kernel, .gridDimX = 3, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
-                                      .blockDimZ = 1, .kernelParams = parameters};
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                          .dstDevice = memory + 512, .WidthInBytes = 100, .Height = 1, .Depth = 1};
+    CUDA_KERNEL_NODE_PARAMS kernel = {.func = sleep_kernel,
+        .gridDimX = 3,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 1,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .kernelParams = parameters};
+    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = memory,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstDevice = memory + 512,
+        .WidthInBytes = 100,
+        .Height = 1,
+        .Depth = 1};
     CUgraph graph, child;
     CUgraphNode nodes[3], inner;
     CUgraphExec exec;
@@ -39,7 +52,8 @@ static CUgraphExec build(uint32_t *id) {
     return exec;
 }
 
-static void test_nodes(CUgraphExec exec, uint32_t id) {
+static void test_nodes(CUgraphExec exec, uint32_t id)
+{
     const CUpti_ActivityKernel10 *k;
     uint64_t node;
 
@@ -74,7 +88,8 @@ static void test_nodes(CUgraphExec exec, uint32_t id) {
 }
 
 /* A graph from before GRAPH_TRACE was on must not be launched: the process would die. */
-static void test_whole(void) {
+static void test_whole(void)
+{
     const CUpti_ActivityGraphTrace2 *g;
     CUgraphExec exec;
     uint32_t id[2];
@@ -103,8 +118,10 @@ static void test_whole(void) {
     flush();
 }
 
-/* What is captured runs later, and has no record of its own; the update of a graph keeps its ids. */
-static void test_capture(void) {
+/* What is captured runs later, and has no record of its own; the update of a graph keeps its ids.
+ */
+static void test_capture(void)
+{
     CUgraphExecUpdateResultInfo outcome;
     CUgraph graph, again;
     CUgraphExec exec;
@@ -134,7 +151,8 @@ static void test_capture(void) {
     OK(cuGraphExecDestroy(exec));
 }
 
-static void test_devices(void) {
+static void test_devices(void)
+{
     const CUpti_ActivityMemcpyPtoP4 *peer;
     CUcontext second;
     CUdeviceptr there;
@@ -156,7 +174,8 @@ static void test_devices(void) {
     OK(cuCtxSetCurrent(context));
     OK(cuMemcpyPeerAsync(there, second, memory, context, 256, stream));
     OK(cuMemcpyDtoDAsync(memory, there, 100, stream));
-    OK(cuMemcpyPeerAsync(memory, context, memory + 256, context, 100, stream)); /* no other device */
+    OK(cuMemcpyPeerAsync(
+        memory, context, memory + 256, context, 100, stream)); /* no other device */
     OK(cuStreamSynchronize(stream));
     flush();
     CHECK_IS(NTH(CONCURRENT_KERNEL, 0)->kernel.deviceId, 1);
@@ -166,7 +185,8 @@ static void test_devices(void) {
     CHECK_IS(count_kind(KIND(MEMCPY)), 1);
     peer = &NTH(MEMCPY2, 0)->peer;
     CHECK_IS(peer->copyKind, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP);
-    CHECK(peer->srcDeviceId == 0 && peer->dstDeviceId == 1 && peer->srcContextId == 1 && peer->dstContextId == 2);
+    CHECK(peer->srcDeviceId == 0 && peer->dstDeviceId == 1 && peer->srcContextId == 1 &&
+          peer->dstContextId == 2);
     CHECK_IS(peer->bytes, 256);
     CHECK_IS(peer->deviceId, 0);
     CHECK_IS(NTH(MEMCPY2, 1)->peer.srcDeviceId, 1);
@@ -181,8 +201,10 @@ static void test_devices(void) {
     CHECK_IS(count_kind(KIND(MEMCPY2)), 0);
 }
 
-/* GRAPH_TRACE, MEMCPY2 and a flush without force; any two of them are harmless. The last test: nothing works afterwards. */
-static CUgraphExec copying_graph(void) {
+/* GRAPH_TRACE, MEMCPY2 and a flush without force; any two of them are harmless. The last test:
+ * nothing works afterwards. */
+static CUgraphExec copying_graph(void)
+{
     CUgraph graph;
     CUgraphExec exec;
 
@@ -194,7 +216,8 @@ static CUgraphExec copying_graph(void) {
     return exec;
 }
 
-static void test_fault(void) {
+static void test_fault(void)
+{
     static const CUpti_ActivityKind both[] = {KIND(GRAPH_TRACE), KIND(MEMCPY2)};
     CUgraphExec exec;
 
@@ -216,7 +239,8 @@ static void test_fault(void) {
     CHECK_IS(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
 }
 
-int main(void) {
+int main(void)
+{
     CUgraphExec exec;
     uint32_t id[2];
 

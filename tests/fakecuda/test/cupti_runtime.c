@@ -1,5 +1,6 @@
 /*
- * The simulated CUPTI beside the runtime: which record of a call has the number of the work that it made, as cupti_modes.h has it.
+ * The simulated CUPTI beside the runtime: which record of a call has the number of the work that it
+ * made, as cupti_modes.h has it.
  *
  *     cupti_runtime MODE      without one it names them
  */
@@ -11,13 +12,15 @@
 #include "records.h"
 
 extern void **__cudaRegisterFatBinary(void *image);
-extern void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
+extern void __cudaRegisterFunction(
+    void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
 
 static void fill(void) { puts("host stub"); }
 static CUstream stream;
 static CUdeviceptr memory;
 
-static void single(bool on) {
+static void single(bool on)
+{
     OK(cuptiActivityEnableDriverApi(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, on));
     OK(cuptiActivityEnableDriverApi(CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, on));
 }
@@ -29,7 +32,9 @@ static struct {
 } calls_back[64];
 static size_t call_back_count;
 
-static void CUPTIAPI called_back(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *call) {
+static void CUPTIAPI called_back(
+    void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *call)
+{
     const CUpti_CallbackData *told = call;
 
     CHECK(data == &subscriber && domain == CUPTI_CB_DOMAIN_RUNTIME_API && id);
@@ -40,9 +45,13 @@ static void CUPTIAPI called_back(void *data, CUpti_CallbackDomain domain, CUpti_
     calls_back[call_back_count++].result = *(cudaError_t *)told->functionReturnValue;
 }
 
-static void callback_of(CUpti_CallbackId call) { OK(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, call)); }
+static void callback_of(CUpti_CallbackId call)
+{
+    OK(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, call));
+}
 
-static void callbacks_on(bool others) {
+static void callbacks_on(bool others)
+{
     OK(cuptiSubscribe(&subscriber, called_back, &subscriber));
     if (others) {
         callback_of(CUPTI_RUNTIME_TRACE_CBID_cudaEventCreate_v3020);
@@ -53,16 +62,19 @@ static void callbacks_on(bool others) {
     callback_of(CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020);
 }
 
-static char called(uint32_t correlation) {
+static char called(uint32_t correlation)
+{
     for (size_t i = 0; i < record_count; i++)
-        if (record_size(records[i].any.kind) == sizeof records[0].api && records[i].api.correlationId == correlation)
+        if (record_size(records[i].any.kind) == sizeof records[0].api &&
+            records[i].api.correlationId == correlation)
             return records[i].any.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? 'R' : 'D';
     for (size_t i = 0; i < call_back_count; i++)
         if (calls_back[i].correlation == correlation) return 'c';
     return '-';
 }
 
-static void work(const char *expected) {
+static void work(const char *expected)
+{
     static const dim3 one = {1, 1, 1};
     CUdeviceptr at = memory;
     uint32_t value = 1, count = 4;
@@ -77,21 +89,26 @@ static void work(const char *expected) {
     OK(cuMemsetD8Async(memory, 1, 64, stream));
     OK(cudaStreamSynchronize(stream));
     flush();
-    for (size_t n = 0; n < 4; n++) got[n] = called(n % 2 ? NTH(MEMSET, n / 2)->set.correlationId : NTH(CONCURRENT_KERNEL, n / 2)->kernel.correlationId);
+    for (size_t n = 0; n < 4; n++)
+        got[n] = called(n % 2 ? NTH(MEMSET, n / 2)->set.correlationId
+                              : NTH(CONCURRENT_KERNEL, n / 2)->kernel.correlationId);
     if (expected && strcmp(got, expected) == 0) return;
     fprintf(stderr, "%s, not %s\n", got, expected);
     failures++;
 }
 
-static void make_context(void) {
+static void make_context(void)
+{
     void **binary = __cudaRegisterFatBinary("any image");
-    __cudaRegisterFunction(binary, (const char *)fill, (char *)"fill", "fill", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterFunction(
+        binary, (const char *)fill, (char *)"fill", "fill", -1, NULL, NULL, NULL, NULL, NULL);
     set_up();
     OK(cudaStreamCreate(&stream));
     OK(cuMemAlloc(&memory, 4096));
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     const struct mode *mode = NULL;
     const char *const *expected;
 

@@ -1,4 +1,5 @@
-/* The simulated CUPTI's settings: what each does to the records of the same work. The argument names the setting that is on. */
+/* The simulated CUPTI's settings: what each does to the records of the same work. The argument
+ * names the setting that is on. */
 #include "records.h"
 
 #define KIND(name) CUPTI_ACTIVITY_KIND_##name
@@ -6,7 +7,8 @@
 enum { KERNELS = 24 };
 static const CUpti_ActivityKernel10 *kernel(size_t n) { return &NTH(CONCURRENT_KERNEL, n)->kernel; }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     const char *setting = argc > 1 ? argv[1] : "";
     size_t dropped, zeros = 0, disorder = 0, overlaps = 0, early = 0;
     uint32_t version;
@@ -27,7 +29,8 @@ int main(int argc, char **argv) {
     OK(cuStreamCreate(&stream, 0));
     enable(KIND(CONCURRENT_KERNEL));
     enable(KIND(DRIVER));
-    for (int i = 0; i < KERNELS; i++) OK(sleep_on(stream, i ? 1000 : 100000)); /* all are enqueued while the first one runs */
+    for (int i = 0; i < KERNELS; i++)
+        OK(sleep_on(stream, i ? 1000 : 100000)); /* all are enqueued while the first one runs */
     disable(KIND(DRIVER));
     OK(cuStreamSynchronize(stream));
     flush();
@@ -38,13 +41,15 @@ int main(int argc, char **argv) {
         zeros += !kernel(i)->start && !kernel(i)->end;
         if (!i) continue;
         disorder += kernel(i)->correlationId < kernel(i - 1)->correlationId;
-        overlaps += kernel(i)->start < kernel(i - 1)->end && kernel(i)->end > kernel(i - 1)->end && kernel(i)->start > kernel(i - 1)->start;
+        overlaps += kernel(i)->start < kernel(i - 1)->end && kernel(i)->end > kernel(i - 1)->end &&
+                    kernel(i)->start > kernel(i - 1)->start;
     }
     if (!dropped && !disorder) early = kernel(0)->start + 400000 < NTH(DRIVER, 0)->api.start;
     CHECK_IS(zeros, strcmp(setting, "zero") == 0 ? KERNELS / 4 : 0);
     CHECK((disorder != 0) == (strcmp(setting, "shuffle") == 0));
     CHECK_IS(early, strcmp(setting, "early") == 0);
-    if (strcmp(setting, "overlap") == 0 || strcmp(setting, "late") == 0) CHECK_IS(overlaps, KERNELS - 1);
+    if (strcmp(setting, "overlap") == 0 || strcmp(setting, "late") == 0)
+        CHECK_IS(overlaps, KERNELS - 1);
     else if (strcmp(setting, "shuffle") && strcmp(setting, "early")) CHECK_IS(overlaps, 0);
     FINISH();
 }

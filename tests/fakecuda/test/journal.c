@@ -1,4 +1,5 @@
-/* What policies change: default streams, priorities, capture. test_fakecuda.py compares the journal of these calls, line by line. */
+/* What policies change: default streams, priorities, capture. test_fakecuda.py compares the journal
+ * of these calls, line by line. */
 #include "shim/calls/cuda_api.h"
 
 #include "device.h"
@@ -7,11 +8,19 @@
 
 static CUdeviceptr cell;
 
-static void test_priorities(CUstream normal, CUstream high) {
+static void test_priorities(CUstream normal, CUstream high)
+{
     CUstreamAttrValue value = {.priority = -2};
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value = {.priority = -3}};
-    CUlaunchConfig config = {.gridDimX = 2, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 4, .blockDimY = 1, .blockDimZ = 1, .hStream = normal,
-                             .attrs = &attribute, .numAttrs = 1};
+    CUlaunchConfig config = {.gridDimX = 2,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = 4,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .hStream = normal,
+        .attrs = &attribute,
+        .numAttrs = 1};
     int least, greatest, priority;
 
     OK(cuCtxGetStreamPriorityRange(&least, &greatest));
@@ -33,7 +42,8 @@ static void test_priorities(CUstream normal, CUstream high) {
     OK(cuProfilerStop());
 }
 
-static void step(CUstream stream, unsigned k) {
+static void step(CUstream stream, unsigned k)
+{
     static CUfunction step31;
     unsigned us = 100;
     void *parameters[] = {&cell, &k, &us};
@@ -42,14 +52,17 @@ static void step(CUstream stream, unsigned k) {
     OK(cuLaunchKernel_ptsz(step31, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
 }
 
-static void test_capture(CUstream high) {
+static void test_capture(CUstream high)
+{
     CUlaunchAttributeValue value = {.priority = 7};
     CUgraph graph = NULL;
     CUgraphNode node;
     size_t count = 1;
 
-    CHECK_IS(cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    CHECK_IS(cuStreamBeginCapture_v2_ptsz(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_IS(cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_RELAXED),
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK_IS(cuStreamBeginCapture_v2_ptsz(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_RELAXED),
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     OK(cuStreamBeginCapture_v2_ptsz(NULL, CU_STREAM_CAPTURE_MODE_RELAXED));
     step(CU_STREAM_PER_THREAD, 1);
     step(NULL, 2);
@@ -69,7 +82,8 @@ static void test_capture(CUstream high) {
     OK(cuGraphDestroy(graph));
 }
 
-static void *test_thread(void *shared) {
+static void *test_thread(void *shared)
+{
     CUevent event;
 
     OK(cuCtxSetCurrent(context));
@@ -86,7 +100,8 @@ static void *test_thread(void *shared) {
     return NULL;
 }
 
-int main(void) {
+int main(void)
+{
     CUstream normal, high;
     CUcontext other;
     pthread_t thread;

@@ -1,7 +1,9 @@
-/* Memory: bytes that move and are set in stream order, stream-ordered allocation, staging of host memory, attributes, values. */
+/* Memory: bytes that move and are set in stream order, stream-ordered allocation, staging of host
+ * memory, attributes, values. */
 #include "device.h"
 
-static void test_order(void) {
+static void test_order(void)
+{
     CUstream s;
     CUdeviceptr a, b;
     unsigned char host[64], back[64] = {0}, *pinned;
@@ -40,12 +42,17 @@ static void test_order(void) {
     OK(cuStreamDestroy(s));
 }
 
-static void test_boxes(void) {
+static void test_boxes(void)
+{
     CUdeviceptr a;
     size_t pitch;
     unsigned char back[4 * 8] = {0};
-    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back, .dstPitch = 8,
-                          .WidthInBytes = 8, .Height = 4};
+    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstMemoryType = CU_MEMORYTYPE_HOST,
+        .dstHost = back,
+        .dstPitch = 8,
+        .WidthInBytes = 8,
+        .Height = 4};
 
     OK(cuMemAllocPitch(&a, &pitch, 8, 4, 4));
     CHECK(pitch >= 8);
@@ -58,7 +65,8 @@ static void test_boxes(void) {
     OK(cuMemFree(a));
 }
 
-static void test_attributes(void) {
+static void test_attributes(void)
+{
     CUdeviceptr a;
     CUmemorytype type = 0;
     CUcontext owner;
@@ -71,13 +79,16 @@ static void test_attributes(void) {
     CHECK(owner == context);
     OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, a));
     CHECK_IS(ordinal, 0);
-    CHECK_IS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)&local), CUDA_ERROR_INVALID_VALUE);
+    CHECK_IS(cuPointerGetAttribute(
+                 &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)&local),
+        CUDA_ERROR_INVALID_VALUE);
     OK(cuMemFree(a));
     CHECK_IS(cuMemAlloc(&a, (size_t)1 << 50), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_IS(cuMemAlloc(&a, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void test_values(void) {
+static void test_values(void)
+{
     CUstream s, t;
     CUdeviceptr a;
     uint32_t *flag;
@@ -100,7 +111,8 @@ static void test_values(void) {
     OK(cuStreamDestroy(t));
 }
 
-int main(void) {
+int main(void)
+{
     set_up();
     test_order();
     test_boxes();

@@ -26,14 +26,16 @@ union record {
 
 enum { MAX_RECORDS = 20000 };
 static union record records[MAX_RECORDS]; /* guarded by records_lock while work goes on */
-static size_t record_count, buffers_given, buffers_back, buffer_size = 1 << 16, buffer_most, buffer_skew;
+static size_t record_count, buffers_given, buffers_back, buffer_size = 1 << 16, buffer_most,
+                                                         buffer_skew;
 static bool buffer_refused;
 static pthread_t given_back_by; /* the last buffer */
 static pthread_mutex_t records_lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define SIZE_OF(kind_, member)                                                                                                                       \
+#define SIZE_OF(kind_, member) \
     case CUPTI_ACTIVITY_KIND_##kind_: return sizeof records[0].member
-static inline size_t record_size(CUpti_ActivityKind kind) {
+static inline size_t record_size(CUpti_ActivityKind kind)
+{
     switch (kind) {
         SIZE_OF(CONCURRENT_KERNEL, kernel);
         SIZE_OF(KERNEL, kernel);
@@ -51,7 +53,8 @@ static inline size_t record_size(CUpti_ActivityKind kind) {
     }
 }
 
-static void CUPTIAPI ask_buffer(uint8_t **buffer, size_t *size, size_t *most) {
+static void CUPTIAPI ask_buffer(uint8_t **buffer, size_t *size, size_t *most)
+{
     pthread_mutex_lock(&records_lock);
     *buffer = buffer_refused ? NULL : aligned_alloc(8, buffer_size + 8);
     *size = buffer_refused ? 0 : buffer_size;
@@ -60,7 +63,9 @@ static void CUPTIAPI ask_buffer(uint8_t **buffer, size_t *size, size_t *most) {
     pthread_mutex_unlock(&records_lock);
 }
 
-static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+static void CUPTIAPI take_buffer(
+    CUcontext ctx, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+{
     CUpti_Activity *record = NULL;
 
     pthread_mutex_lock(&records_lock);
@@ -71,7 +76,8 @@ static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer
     while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
         CHECK((uintptr_t)record % 8 == 0);
         CHECK(record_size(record->kind) != 0);
-        if (record_count < MAX_RECORDS) memcpy(&records[record_count++], record, record_size(record->kind));
+        if (record_count < MAX_RECORDS)
+            memcpy(&records[record_count++], record, record_size(record->kind));
     }
     free(buffer - buffer_skew);
     pthread_mutex_unlock(&records_lock);
@@ -85,14 +91,16 @@ static inline void disable(CUpti_ActivityKind kind) { OK(cuptiActivityDisable(ki
 /* Gets all that is finished. */
 static inline void flush(void) { OK(cuptiActivityFlushAll(0)); }
 
-static inline size_t count_kind(CUpti_ActivityKind kind) {
+static inline size_t count_kind(CUpti_ActivityKind kind)
+{
     size_t count = 0;
     for (size_t i = 0; i < record_count; i++) count += records[i].any.kind == kind;
     return count;
 }
 
 /* The nth record of a kind. If there is none the test cannot go on. */
-static inline union record *nth(CUpti_ActivityKind kind, size_t n) {
+static inline union record *nth(CUpti_ActivityKind kind, size_t n)
+{
     for (size_t i = 0; i < record_count; i++)
         if (records[i].any.kind == kind && n-- == 0) return &records[i];
     fprintf(stderr, "no record %zu of kind %d among %zu\n", n, (int)kind, record_count);
@@ -101,9 +109,11 @@ static inline union record *nth(CUpti_ActivityKind kind, size_t n) {
 #define NTH(kind, n) nth(CUPTI_ACTIVITY_KIND_##kind, n)
 
 /* The record of the call with this number, the latest of several. */
-static inline CUpti_ActivityAPI *call_record(uint32_t cbid) {
+static inline CUpti_ActivityAPI *call_record(uint32_t cbid)
+{
     for (size_t i = record_count; i-- > 0;)
-        if (records[i].any.kind == CUPTI_ACTIVITY_KIND_DRIVER && records[i].api.cbid == cbid) return &records[i].api;
+        if (records[i].any.kind == CUPTI_ACTIVITY_KIND_DRIVER && records[i].api.cbid == cbid)
+            return &records[i].api;
     fprintf(stderr, "no record of call %u among %zu\n", cbid, record_count);
     exit(1);
 }

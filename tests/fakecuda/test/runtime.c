@@ -1,4 +1,5 @@
-/* The stand-in runtime: streams, memory, registered kernels, capture, both families of default streams. */
+/* The stand-in runtime: streams, memory, registered kernels, capture, both families of default
+ * streams. */
 #include <cuda_runtime_api.h>
 
 #include <unistd.h>
@@ -7,7 +8,8 @@
 
 extern void **__cudaRegisterFatBinary(void *image);
 extern void __cudaUnregisterFatBinary(void **handle);
-extern void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
+extern void __cudaRegisterFunction(
+    void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
 extern cudaError_t cudaLaunchKernel_ptsz(const void *, dim3, dim3, void **, size_t, cudaStream_t);
 extern cudaError_t cudaStreamGetId_ptsz(cudaStream_t, unsigned long long *);
 extern cudaError_t cudaStreamQuery_ptsz(cudaStream_t);
@@ -18,7 +20,8 @@ static void unknown(void) { puts("never registered"); }
 
 static const dim3 one = {1, 1, 1};
 
-static void test_memory(void) {
+static void test_memory(void)
+{
     uint32_t *device, value = 0x01020304, count = 64, back[64] = {0};
     void *arguments[] = {&device, &value, &count};
 
@@ -35,18 +38,21 @@ static void test_memory(void) {
     CHECK_IS(cudaFree(device), cudaErrorInvalidValue);
     CHECK_IS(cudaGetLastError(), cudaErrorInvalidValue);
     OK(cudaGetLastError());
-    CHECK_IS(cudaLaunchKernel((const void *)unknown, one, one, NULL, 0, NULL), cudaErrorInvalidDeviceFunction);
+    CHECK_IS(cudaLaunchKernel((const void *)unknown, one, one, NULL, 0, NULL),
+        cudaErrorInvalidDeviceFunction);
     CHECK_IS(cudaPeekAtLastError(), cudaErrorInvalidDeviceFunction);
     cudaGetLastError();
 }
 
 static _Atomic int gate_is_open;
-static void CUDART_CB gate(void *unused) {
+static void CUDART_CB gate(void *unused)
+{
     (void)unused;
     while (!gate_is_open) usleep(200);
 }
 
-static void test_streams(void) {
+static void test_streams(void)
+{
     cudaStream_t s;
     cudaEvent_t a, b;
     unsigned microseconds = 20000;
@@ -77,7 +83,8 @@ static void test_streams(void) {
     OK(cudaEventDestroy(b));
 }
 
-static void test_capture(void) {
+static void test_capture(void)
+{
     cudaStream_t s;
     cudaGraph_t graph;
     cudaGraphExec_t exec;
@@ -105,15 +112,18 @@ static void test_capture(void) {
     OK(cudaStreamDestroy(s));
 }
 
-int main(void) {
+int main(void)
+{
     void **binary = __cudaRegisterFatBinary("any image");
     int device, count, version;
     void *pointer = NULL;
     enum cudaDriverEntryPointQueryResult status;
 
     begin();
-    __cudaRegisterFunction(binary, (const char *)fill, NULL, "_Z4fillPjjj", -1, NULL, NULL, NULL, NULL, NULL);
-    __cudaRegisterFunction(binary, (const char *)sleeper, NULL, "_Z5sleepj", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterFunction(
+        binary, (const char *)fill, NULL, "_Z4fillPjjj", -1, NULL, NULL, NULL, NULL, NULL);
+    __cudaRegisterFunction(
+        binary, (const char *)sleeper, NULL, "_Z5sleepj", -1, NULL, NULL, NULL, NULL, NULL);
     OK(cudaGetDeviceCount(&count));
     CHECK(count >= 1);
     OK(cudaGetDevice(&device));
@@ -125,7 +135,8 @@ int main(void) {
     test_memory();
     test_streams();
     test_capture();
-    OK(cudaGetDriverEntryPointByVersion("cuStreamCreate", &pointer, 12000, cudaEnableDefault, &status));
+    OK(cudaGetDriverEntryPointByVersion(
+        "cuStreamCreate", &pointer, 12000, cudaEnableDefault, &status));
     CHECK(pointer && status == cudaDriverEntryPointSuccess);
     __cudaUnregisterFatBinary(binary);
     FINISH();

@@ -1,10 +1,12 @@
-/* Streams: order, implicit synchronisation, per-thread streams, events with times, priorities, handles. */
+/* Streams: order, implicit synchronisation, per-thread streams, events with times, priorities,
+ * handles. */
 #include "device.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 
-static void test_properties(void) {
+static void test_properties(void)
+{
     CUstream s, t, low, high;
     unsigned flags;
     int least, greatest, priority;
@@ -44,7 +46,8 @@ static void test_properties(void) {
     OK(cuStreamDestroy(high));
 }
 
-static void test_overlap(void) {
+static void test_overlap(void)
+{
     CUstream a, b;
     double begin_ms = milliseconds();
 
@@ -68,8 +71,10 @@ static void test_overlap(void) {
     OK(cuStreamDestroy(b));
 }
 
-/* What the legacy stream waits for, and who waits for it: the time from `first` to the end of `second`. */
-static float serial(CUstream first, CUstream second) {
+/* What the legacy stream waits for, and who waits for it: the time from `first` to the end of
+ * `second`. */
+static float serial(CUstream first, CUstream second)
+{
     CUevent start, end;
     float ms = 0;
 
@@ -87,7 +92,8 @@ static float serial(CUstream first, CUstream second) {
     return ms;
 }
 
-static void test_legacy(void) {
+static void test_legacy(void)
+{
     CUstream blocking, free_stream;
 
     OK(cuStreamCreate(&blocking, 0));
@@ -108,25 +114,29 @@ static void test_legacy(void) {
 }
 
 static unsigned *arrived; /* threads whose streams have begun */
-static void CUDA_CB arrive(void *unused) {
+static void CUDA_CB arrive(void *unused)
+{
     (void)unused;
     __atomic_fetch_add(arrived, 1, __ATOMIC_ACQ_REL);
 }
 
 /* Each stream waits until all have begun: on one stream they would wait for ever. */
-static void *own_stream(void *arg) {
+static void *own_stream(void *arg)
+{
     unsigned long long id;
 
     (void)arg;
     OK(cuCtxSetCurrent(context));
     OK(cuStreamGetId(CU_STREAM_PER_THREAD, &id));
     OK(cuLaunchHostFunc(CU_STREAM_PER_THREAD, arrive, NULL));
-    OK(cuStreamWaitValue32(CU_STREAM_PER_THREAD, (CUdeviceptr)(uintptr_t)arrived, 4, CU_STREAM_WAIT_VALUE_GEQ));
+    OK(cuStreamWaitValue32(
+        CU_STREAM_PER_THREAD, (CUdeviceptr)(uintptr_t)arrived, 4, CU_STREAM_WAIT_VALUE_GEQ));
     OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
     return (void *)(uintptr_t)id;
 }
 
-static void test_per_thread(void) {
+static void test_per_thread(void)
+{
     pthread_t threads[4];
     void *ids[4];
 
@@ -139,7 +149,8 @@ static void test_per_thread(void) {
         for (int k = 0; k < i; k++) CHECK(ids[i] != ids[k]);
 }
 
-static void test_events(void) {
+static void test_events(void)
+{
     CUevent a, b, untimed, again;
     CUstream s, t;
     float ms = 0;
@@ -189,12 +200,14 @@ static void test_events(void) {
 
 static pthread_t callback_thread;
 static volatile int order;
-static void CUDA_CB at_host(void *data) {
+static void CUDA_CB at_host(void *data)
+{
     callback_thread = pthread_self();
     CHECK_IS(order, *(int *)data);
     order++;
 }
-static void CUDA_CB at_callback(CUstream stream, CUresult status, void *data) {
+static void CUDA_CB at_callback(CUstream stream, CUresult status, void *data)
+{
     CHECK(stream != NULL);
     OK(status);
     CHECK(pthread_equal(callback_thread, pthread_self()));
@@ -202,7 +215,8 @@ static void CUDA_CB at_callback(CUstream stream, CUresult status, void *data) {
     order++;
 }
 
-static void test_host(void) {
+static void test_host(void)
+{
     CUstream s;
     int numbers[] = {0, 1, 2};
 
@@ -218,7 +232,8 @@ static void test_host(void) {
     OK(cuStreamDestroy(s));
 }
 
-static void test_destroy_pending(void) {
+static void test_destroy_pending(void)
+{
     CUstream s;
     CUevent e;
     double begin_ms = milliseconds();
@@ -236,15 +251,18 @@ static void test_destroy_pending(void) {
     OK(cuEventDestroy(e));
 }
 
-static void test_launch_cost(void) {
+static void test_launch_cost(void)
+{
     enum { LAUNCHES = 200000 };
     double begin_ms = milliseconds();
 
     for (int i = 0; i < LAUNCHES; i++) cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
-    printf("launch_ns %.0f\n", (milliseconds() - begin_ms) * 1e6 / LAUNCHES); /* shown, not judged */
+    printf(
+        "launch_ns %.0f\n", (milliseconds() - begin_ms) * 1e6 / LAUNCHES); /* shown, not judged */
 }
 
-int main(void) {
+int main(void)
+{
     CUstream early;
 
     CHECK_IS(cuStreamCreate(&early, 0), CUDA_ERROR_NOT_INITIALIZED);

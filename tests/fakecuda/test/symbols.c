@@ -1,4 +1,5 @@
-/* Looking symbols up: versions, flags, status, identity with dlsym, a driver of CUDA 12.0, what is exported. Argument: the driver's version. */
+/* Looking symbols up: versions, flags, status, identity with dlsym, a driver of CUDA 12.0, what is
+ * exported. Argument: the driver's version. */
 #include <dlfcn.h>
 
 #define __CUDA_API_VERSION_INTERNAL
@@ -9,7 +10,8 @@
 static void *library;
 static CUresult (*get)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
-static void *found(const char *name, int version, cuuint64_t flags, int status) {
+static void *found(const char *name, int version, cuuint64_t flags, int status)
+{
     CUdriverProcAddressQueryResult result = 99;
     void *pointer = (void *)1;
 
@@ -18,15 +20,18 @@ static void *found(const char *name, int version, cuuint64_t flags, int status) 
     return pointer;
 }
 
-static void is(const char *name, int version, cuuint64_t flags, const char *symbol) {
+static void is(const char *name, int version, cuuint64_t flags, const char *symbol)
+{
     void *pointer = found(name, version, flags, 0), *expected = dlsym(library, symbol);
 
     if (pointer && pointer == expected) return;
-    fprintf(stderr, "%s %d %d: %p is not %s %p\n", name, version, (int)flags, pointer, symbol, expected);
+    fprintf(stderr, "%s %d %d: %p is not %s %p\n", name, version, (int)flags, pointer, symbol,
+        expected);
     failures++;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     int driver = argc > 1 ? atoi(argv[1]) : CUDA_VERSION, version = 0;
     CUresult (*get_version)(int *);
     CUresult (*get4)(const char *, void **, int, cuuint64_t);
@@ -75,6 +80,7 @@ int main(int argc, char **argv) {
         CHECK(found("cuStreamGetDevice", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND) == NULL);
         is("cuStreamGetCaptureInfo", 12030, 0, "cuStreamGetCaptureInfo_v2");
     }
-    if (argc > 2) CHECK((dlsym(library, "cuCtxSynchronize_v2") == NULL) == (strcmp(argv[2], "hidden") == 0));
+    if (argc > 2)
+        CHECK((dlsym(library, "cuCtxSynchronize_v2") == NULL) == (strcmp(argv[2], "hidden") == 0));
     FINISH();
 }

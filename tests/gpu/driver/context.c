@@ -1,4 +1,5 @@
-/* Contexts of every kind, libraries, look-ups by name, IPC handles, unusual arguments, the 32-bit calls of CUDA 3. */
+/* Contexts of every kind, libraries, look-ups by name, IPC handles, unusual arguments, the 32-bit
+ * calls of CUDA 3. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -8,13 +9,15 @@
 enum { N = 1024 };
 
 /* A little work in the current context, so that each has streams and memory of its own. */
-static void use_current(const char *what) {
+static void use_current(const char *what)
+{
     CUmodule mod = NULL;
     CUfunction add = NULL;
     CUstream s = NULL;
     CUdeviceptr p = 0;
     fprintf(out, " %s\n", what);
-    if (RUN(cuModuleLoadData, &mod, kernels_ptx) || RUN(cuModuleGetFunction, &add, mod, "raise")) return;
+    if (RUN(cuModuleLoadData, &mod, kernels_ptx) || RUN(cuModuleGetFunction, &add, mod, "raise"))
+        return;
     RUN(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
     if (RUN(cuMemAlloc_v2, &p, N * 4)) return;
     RUN(cuMemsetD32Async, p, 8, N, s);
@@ -28,7 +31,8 @@ static void use_current(const char *what) {
     RUN(cuModuleUnload, mod);
 }
 
-static void library(void) {
+static void library(void)
+{
     CUlibrary lib = NULL;
     CUkernel kernel = NULL;
     CUdeviceptr p = 0;
@@ -38,13 +42,15 @@ static void library(void) {
     RUN(cuMemsetD32_v2, p, 8, N);
     /* A CUkernel may stand where a CUfunction is asked for. */
     if (FOUND(cuLibraryGetKernel, &kernel, lib, "raise") == CUDA_SUCCESS)
-        RUN(cuLaunchKernel, (CUfunction)kernel, N / 256, 1, 1, 256, 1, 1, 0, NULL, ADD_ARGS(p, N, 3), NULL);
+        RUN(cuLaunchKernel, (CUfunction)kernel, N / 256, 1, 1, 256, 1, 1, 0, NULL,
+            ADD_ARGS(p, N, 3), NULL);
     print_sum("library", p, N);
     RUN(cuMemFree_v2, p);
     FOUND(cuLibraryUnload, lib);
 }
 
-void section_context(struct gpu *g) {
+void section_context(struct gpu *g)
+{
     CUcontext ctx[4] = {0}, popped = NULL, attached = NULL;
     CUevent e;
     CUmodule gone = NULL;
@@ -97,7 +103,8 @@ void section_context(struct gpu *g) {
     use_current("after the reset");
 }
 
-void section_green(struct gpu *g) {
+void section_green(struct gpu *g)
+{
     CUdevResource all, part[1], rest;
     CUdevResourceDesc desc = NULL;
     CUgreenCtx green = NULL, of = NULL;
@@ -132,7 +139,8 @@ void section_green(struct gpu *g) {
         RUN(cuMemFree_v2, p);
         RUN(cuStreamDestroy_v2, s);
     }
-    FOUND(cuGreenCtxStreamCreate, &s, green, CU_STREAM_DEFAULT, 0); /* a blocking stream is refused */
+    FOUND(
+        cuGreenCtxStreamCreate, &s, green, CU_STREAM_DEFAULT, 0); /* a blocking stream is refused */
     if (ctx) {
         RUN(cuCtxPushCurrent_v2, ctx);
         use_current("green context");
@@ -143,8 +151,12 @@ void section_green(struct gpu *g) {
 }
 
 /* Every way to ask for a call; what comes back must work and be recorded under its exact name. */
-void section_lookup(struct gpu *g) {
-    enum { LEGACY = CU_GET_PROC_ADDRESS_LEGACY_STREAM, PER_THREAD = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM };
+void section_lookup(struct gpu *g)
+{
+    enum {
+        LEGACY = CU_GET_PROC_ADDRESS_LEGACY_STREAM,
+        PER_THREAD = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+    };
     CUstream s = NULL;
     CUdeviceptr p = 0;
     uint32_t host[N] = {0};
@@ -156,11 +168,14 @@ void section_lookup(struct gpu *g) {
     RUN(cuStreamSynchronize, s);
     ASKED(cuMemsetD32Async_ptsz, "cuMemsetD32Async", 12000, PER_THREAD, p, 4, N, NULL);
     RUN(cuCtxSynchronize);
-    ASKED(cuLaunchKernel, "cuLaunchKernel", 4000, 0, g->add, 1, 1, 1, 256, 1, 1, 0, s, ADD_ARGS(p, 256, 1), NULL);
+    ASKED(cuLaunchKernel, "cuLaunchKernel", 4000, 0, g->add, 1, 1, 1, 256, 1, 1, 0, s,
+        ADD_ARGS(p, 256, 1), NULL);
     RUN(cuStreamSynchronize, s);
-    ASKED(cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, PER_THREAD, g->add, 1, 1, 1, 256, 1, 1, 0, NULL, ADD_ARGS(p, 256, 1), NULL);
+    ASKED(cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, PER_THREAD, g->add, 1, 1, 1, 256, 1, 1, 0,
+        NULL, ADD_ARGS(p, 256, 1), NULL);
     ask("cuLaunchKernelEx", 99999, 0); /* no such version yet */
-    ASKED(cuStreamSynchronize, "cuStreamSynchronize", 2000, PER_THREAD, s); /* per-thread did not exist then: NULL */
+    ASKED(cuStreamSynchronize, "cuStreamSynchronize", 2000, PER_THREAD,
+        s); /* per-thread did not exist then: NULL */
     ASKED(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, PER_THREAD, NULL);
     ASKED(cuStreamSynchronize, "cuStreamSynchronize", 2000, LEGACY, s);
     ASKED(cuMemcpyDtoH_v2, "cuMemcpyDtoH", 13000, 0, host, p, sizeof host);
@@ -180,7 +195,8 @@ void section_lookup(struct gpu *g) {
     if (first) step("cuGetProcAddress", first("cuStreamCreate", (void **)&create, 2000, 0));
     if (create) step("cuStreamCreate", create(&s, 0));
     __typeof__(&cuStreamDestroy_v2) destroy = NULL;
-    if (second) step("cuGetProcAddress_v2", second("cuStreamDestroy", (void **)&destroy, 4000, 0, NULL));
+    if (second)
+        step("cuGetProcAddress_v2", second("cuStreamDestroy", (void **)&destroy, 4000, 0, NULL));
     if (create && destroy) step("cuStreamDestroy_v2", destroy(s));
     FOUND(cuMemsetD8_v2_ptds, p, 1, 16);
     RUN(cuCtxSynchronize);
@@ -192,7 +208,8 @@ void section_lookup(struct gpu *g) {
 }
 
 /* Arguments that programs pass by mistake, and calls with nothing to do. */
-void section_odd(struct gpu *g) {
+void section_odd(struct gpu *g)
+{
     CUevent e = NULL, opened = NULL;
     CUstream s = NULL;
     CUipcEventHandle handle;
@@ -219,7 +236,8 @@ void section_odd(struct gpu *g) {
     RUN(cuStreamDestroy_v2, s);
 }
 
-static void legacy_arrays(CUdeviceptr_v1 p, uint32_t *host, CUstream s) {
+static void legacy_arrays(CUdeviceptr_v1 p, uint32_t *host, CUstream s)
+{
     CUarray a = NULL;
     CUDA_ARRAY_DESCRIPTOR_v1 line = {N, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
     CUDA_ARRAY_DESCRIPTOR line_v2 = {N, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
@@ -235,8 +253,10 @@ static void legacy_arrays(CUdeviceptr_v1 p, uint32_t *host, CUstream s) {
     FOUND(cuArrayDestroy, a);
 }
 
-/* The calls of CUDA 3 with 32-bit device addresses: they need a context of that time and memory below 4 GiB. */
-static void legacy_calls(uint32_t *low) {
+/* The calls of CUDA 3 with 32-bit device addresses: they need a context of that time and memory
+ * below 4 GiB. */
+static void legacy_calls(uint32_t *low)
+{
     CUdeviceptr_v1 p = (CUdeviceptr_v1)(uintptr_t)low, q = p + 4096;
     uint32_t host[N];
     CUstream s = NULL;
@@ -287,7 +307,8 @@ static void legacy_calls(uint32_t *low) {
     uint32_t sum = 0;
     for (int i = 0; i < N; i++) sum = sum * 31 + host[i];
     fprintf(out, "  host sum %08x\n", sum);
-    if (RUN(cuModuleLoadData, &mod, kernels_ptx) == CUDA_SUCCESS && RUN(cuModuleGetFunction, &empty, mod, "empty") == CUDA_SUCCESS) {
+    if (RUN(cuModuleLoadData, &mod, kernels_ptx) == CUDA_SUCCESS &&
+        RUN(cuModuleGetFunction, &empty, mod, "empty") == CUDA_SUCCESS) {
         FOUND(cuFuncSetBlockShape, empty, 32, 1, 1);
         FOUND(cuLaunch, empty);
         FOUND(cuLaunchGrid, empty, 2, 2);
@@ -297,18 +318,22 @@ static void legacy_calls(uint32_t *low) {
     RUN(cuStreamDestroy, s);
 }
 
-void section_legacy(struct gpu *g) {
+void section_legacy(struct gpu *g)
+{
     CUcontext ctx = NULL;
-    void *low = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    void *low =
+        mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
     if (low == MAP_FAILED) {
         fprintf(out, "  no memory below 4 GiB\n");
         return;
     }
-    if (FOUND(cuCtxCreate, &ctx, 0, g->dev)) ctx = NULL; /* refused by today's drivers: then the codes of a context of today */
+    if (FOUND(cuCtxCreate, &ctx, 0, g->dev))
+        ctx = NULL; /* refused by today's drivers: then the codes of a context of today */
     memset(low, 0, 1 << 16);
     /* Registered host memory has a device address equal to its own, so this one fits 32 bits. */
     CUresult rc = FOUND(cuMemHostRegister_v2, low, 1 << 16, CU_MEMHOSTREGISTER_PORTABLE);
-    legacy_calls(low); /* refused memory gives codes, not crashes: the addresses are this process's own */
+    legacy_calls(
+        low); /* refused memory gives codes, not crashes: the addresses are this process's own */
     if (rc == CUDA_SUCCESS) FOUND(cuMemHostUnregister, low);
     FOUND(cuMemFree, 0);
     if (ctx) RUN(cuCtxDestroy, ctx);

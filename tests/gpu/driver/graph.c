@@ -7,12 +7,14 @@ enum { N = 4096 };
 
 static int called;
 
-static void host_func(void *arg) {
+static void host_func(void *arg)
+{
     (void)arg;
     __atomic_fetch_add(&called, 1, __ATOMIC_SEQ_CST);
 }
 
-static void launch_graph(CUgraph graph, CUstream s) {
+static void launch_graph(CUgraph graph, CUstream s)
+{
     CUgraphExec exec = NULL;
     if (RUN(cuGraphInstantiateWithFlags, &exec, graph, 0)) return;
     RUN(cuGraphUpload, exec, s);
@@ -22,7 +24,8 @@ static void launch_graph(CUgraph graph, CUstream s) {
     RUN(cuGraphExecDestroy, exec);
 }
 
-static void capture_modes(struct gpu *g, CUdeviceptr p, CUstream s) {
+static void capture_modes(struct gpu *g, CUdeviceptr p, CUstream s)
+{
     for (int mode = 0; mode < 4; mode++) { /* 3 is no mode: refused */
         CUgraph graph = NULL;
         CUstreamCaptureStatus status = 9;
@@ -45,7 +48,8 @@ static void capture_modes(struct gpu *g, CUdeviceptr p, CUstream s) {
     RUN(cuThreadExchangeStreamCaptureMode, &mode);
 }
 
-static void fork_and_join(struct gpu *g, CUdeviceptr p, CUstream *s) {
+static void fork_and_join(struct gpu *g, CUdeviceptr p, CUstream *s)
+{
     CUevent fork, join, outside;
     CUgraph graph = NULL, graph2 = NULL;
     CUstreamCaptureStatus status = 9;
@@ -73,7 +77,8 @@ static void fork_and_join(struct gpu *g, CUdeviceptr p, CUstream *s) {
     if (count == 2) {
         CUgraphNode nodes[2] = {deps[0], deps[1]};
         RUN(cuStreamUpdateCaptureDependencies, s[0], nodes, 2, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-        FOUND(cuStreamUpdateCaptureDependencies_v2, s[0], nodes, NULL, 2, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+        FOUND(cuStreamUpdateCaptureDependencies_v2, s[0], nodes, NULL, 2,
+            CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     }
     LAUNCH_ADD(g, p, N, 4, s[0]);
     RUN(cuStreamEndCapture, s[0], &graph);
@@ -92,7 +97,8 @@ static void fork_and_join(struct gpu *g, CUdeviceptr p, CUstream *s) {
 }
 
 /* What a capture does not allow: each ends it, and the codes say so. */
-static void broken(struct gpu *g, CUdeviceptr p, CUstream *s) {
+static void broken(struct gpu *g, CUdeviceptr p, CUstream *s)
+{
     CUgraph graph = NULL;
     fprintf(out, " broken\n");
     RUN(cuStreamEndCapture, s[0], &graph);
@@ -114,7 +120,8 @@ static void broken(struct gpu *g, CUdeviceptr p, CUstream *s) {
     RUN(cuStreamSynchronize, s[0]);
 }
 
-void section_capture(struct gpu *g) {
+void section_capture(struct gpu *g)
+{
     CUdeviceptr p = 0;
     CUstream s[2];
     CUgraph graph = NULL;
@@ -128,7 +135,8 @@ void section_capture(struct gpu *g) {
 
     fprintf(out, " into a graph\n");
     if (FOUND(cuGraphCreate, &graph, 0) == CUDA_SUCCESS) {
-        if (FOUND(cuStreamBeginCaptureToGraph, s[1], graph, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS) {
+        if (FOUND(cuStreamBeginCaptureToGraph, s[1], graph, NULL, NULL, 0,
+                CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS) {
             LAUNCH_ADD(g, p, N, 9, s[1]);
             RUN(cuStreamEndCapture, s[1], &graph);
             launch_graph(graph, s[1]);
@@ -152,12 +160,15 @@ void section_capture(struct gpu *g) {
     RUN(cuMemFree_v2, p);
 }
 
-static void instantiate_all_ways(CUgraph graph, CUstream s) {
+static void instantiate_all_ways(CUgraph graph, CUstream s)
+{
     CUgraphExec exec = NULL;
     CUgraphNode bad = NULL;
     char log[64] = "";
-    if (FOUND(cuGraphInstantiate, &exec, graph, &bad, log, sizeof log) == CUDA_SUCCESS) RUN(cuGraphLaunch, exec, s), RUN(cuGraphExecDestroy, exec);
-    if (FOUND(cuGraphInstantiate_v2, &exec, graph, &bad, log, sizeof log) == CUDA_SUCCESS) RUN(cuGraphExecDestroy, exec);
+    if (FOUND(cuGraphInstantiate, &exec, graph, &bad, log, sizeof log) == CUDA_SUCCESS)
+        RUN(cuGraphLaunch, exec, s), RUN(cuGraphExecDestroy, exec);
+    if (FOUND(cuGraphInstantiate_v2, &exec, graph, &bad, log, sizeof log) == CUDA_SUCCESS)
+        RUN(cuGraphExecDestroy, exec);
     CUDA_GRAPH_INSTANTIATE_PARAMS params;
     memset(&params, 0, sizeof params);
     params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
@@ -171,7 +182,8 @@ static void instantiate_all_ways(CUgraph graph, CUstream s) {
     RUN(cuGraphInstantiateWithFlags, &exec, graph, 0xff00);
 }
 
-void section_graph(struct gpu *g) {
+void section_graph(struct gpu *g)
+{
     CUdeviceptr p = 0;
     CUstream s;
     CUevent e[2], got = NULL;

@@ -6,13 +6,15 @@
 
 enum { N = 4096, W = 64, H = 16, D = 4 }; /* W x H x D words = N */
 
-static uint32_t host_sum(const uint32_t *p) {
+static uint32_t host_sum(const uint32_t *p)
+{
     uint32_t sum = 0;
     for (int i = 0; i < N; i++) sum = sum * 31 + p[i];
     return sum;
 }
 
-static CUDA_MEMCPY2D plane(void *host, CUdeviceptr device, int to_device) {
+static CUDA_MEMCPY2D plane(void *host, CUdeviceptr device, int to_device)
+{
     CUDA_MEMCPY2D c;
     memset(&c, 0, sizeof c);
     c.srcMemoryType = to_device ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -25,7 +27,8 @@ static CUDA_MEMCPY2D plane(void *host, CUdeviceptr device, int to_device) {
     return c;
 }
 
-static CUDA_MEMCPY3D cube(void *host, CUdeviceptr device, int to_device) {
+static CUDA_MEMCPY3D cube(void *host, CUdeviceptr device, int to_device)
+{
     CUDA_MEMCPY3D c;
     memset(&c, 0, sizeof c);
     c.srcMemoryType = to_device ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -40,7 +43,8 @@ static CUDA_MEMCPY3D cube(void *host, CUdeviceptr device, int to_device) {
     return c;
 }
 
-static CUDA_MEMCPY3D_PEER cube_peer(CUdeviceptr dst, CUdeviceptr src, CUcontext ctx) {
+static CUDA_MEMCPY3D_PEER cube_peer(CUdeviceptr dst, CUdeviceptr src, CUcontext ctx)
+{
     CUDA_MEMCPY3D_PEER c;
     memset(&c, 0, sizeof c);
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
@@ -55,7 +59,8 @@ static CUDA_MEMCPY3D_PEER cube_peer(CUdeviceptr dst, CUdeviceptr src, CUcontext 
     return c;
 }
 
-static void copy_arrays(CUdeviceptr p, uint32_t *host, CUstream s) {
+static void copy_arrays(CUdeviceptr p, uint32_t *host, CUstream s)
+{
     CUarray a = NULL, b = NULL;
     CUDA_ARRAY_DESCRIPTOR line = {N, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
     fprintf(out, " arrays\n");
@@ -73,7 +78,8 @@ static void copy_arrays(CUdeviceptr p, uint32_t *host, CUstream s) {
     FOUND(cuArrayDestroy, b);
 }
 
-void section_copy(struct gpu *g) {
+void section_copy(struct gpu *g)
+{
     CUdeviceptr p = 0, q = 0;
     uint32_t *host = NULL, *pageable = malloc(N * 4);
     CUstream s;
@@ -138,7 +144,8 @@ void section_copy(struct gpu *g) {
     free(pageable);
 }
 
-void section_set(struct gpu *g) {
+void section_set(struct gpu *g)
+{
     CUdeviceptr p = 0;
     CUstream s;
     (void)g;
@@ -167,7 +174,8 @@ void section_set(struct gpu *g) {
     RUN(cuMemFree_v2, p);
 }
 
-static void pools(struct gpu *g, CUstream s) {
+static void pools(struct gpu *g, CUstream s)
+{
     CUdeviceptr p = 0, q = 0;
     CUmemoryPool pool = NULL;
     CUmemPoolProps props;
@@ -198,7 +206,8 @@ static void pools(struct gpu *g, CUstream s) {
 }
 
 /* Managed memory in kilobytes only: enough for the calls. */
-void section_memory(struct gpu *g) {
+void section_memory(struct gpu *g)
+{
     CUstream s;
     CUdeviceptr m = 0;
     RUN(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
@@ -224,7 +233,8 @@ void section_memory(struct gpu *g) {
     RUN(cuStreamDestroy_v2, s);
 }
 
-void section_batch(struct gpu *g) {
+void section_batch(struct gpu *g)
+{
     CUdeviceptr p = 0, dst[2], src[2];
     size_t sizes[2] = {N, N}, attr_index = 0, fail = 99;
     CUstream s;
@@ -240,7 +250,8 @@ void section_batch(struct gpu *g) {
     for (int i = 0; i < 2; i++) src[i] = p, dst[i] = p + (CUdeviceptr)(2 + i) * N;
     FOUND(cuMemcpyBatchAsync, dst, src, sizes, 2, &attr, &attr_index, 1, &fail, s);
     FOUND(cuMemcpyBatchAsync_v2, dst, src, sizes, 2, &attr, &attr_index, 1, s);
-    FOUND(cuMemcpyBatchAsync_v2, dst, src, sizes, 2, &attr, &attr_index, 1, NULL); /* the null stream is refused */
+    FOUND(cuMemcpyBatchAsync_v2, dst, src, sizes, 2, &attr, &attr_index, 1,
+        NULL); /* the null stream is refused */
     RUN(cuStreamSynchronize, s);
     print_sum("batch", p, N);
 

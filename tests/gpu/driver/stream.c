@@ -9,7 +9,8 @@
 
 enum { N = 4096 };
 
-static void ask_about(const char *what, CUstream s) {
+static void ask_about(const char *what, CUstream s)
+{
     unsigned flags = 99;
     int priority = 99;
     unsigned long long id = 0;
@@ -22,14 +23,16 @@ static void ask_about(const char *what, CUstream s) {
     RUN(cuStreamGetPriority, s, &priority);
     RUN(cuStreamGetId, s, &id);
     RUN(cuStreamGetCtx, s, &ctx);
-    fprintf(out, "  flags %u priority %d id %s context %s\n", flags, priority, id ? "given" : "none", ctx == current ? "current" : "other");
+    fprintf(out, "  flags %u priority %d id %s context %s\n", flags, priority,
+        id ? "given" : "none", ctx == current ? "current" : "other");
     FOUND(cuStreamGetCtx_v2, s, &ctx, &green);
     FOUND(cuStreamGetDevice, s, &dev);
     FOUND(cuStreamGetGreenCtx, s, &green);
     fprintf(out, "  device %d green %s\n", dev, green ? "yes" : "no");
 }
 
-void section_stream(struct gpu *g) {
+void section_stream(struct gpu *g)
+{
     CUstream s[5] = {0};
     int least = 99, greatest = 99;
     unsigned long long ids[2] = {0, 0};
@@ -41,7 +44,8 @@ void section_stream(struct gpu *g) {
     RUN(cuStreamCreateWithPriority, &s[2], CU_STREAM_NON_BLOCKING, -100);
     RUN(cuStreamCreateWithPriority, &s[3], CU_STREAM_DEFAULT, 100);
     RUN(cuStreamCreateWithPriority, &s[4], CU_STREAM_NON_BLOCKING, greatest);
-    const char *const names[] = {"blocking", "non-blocking", "priority -100", "priority 100", "greatest"};
+    const char *const names[] = {
+        "blocking", "non-blocking", "priority -100", "priority 100", "greatest"};
     for (int i = 0; i < 5; i++) ask_about(names[i], s[i]);
     ask_about("null", NULL);
     ask_about("legacy", CU_STREAM_LEGACY);
@@ -95,20 +99,26 @@ void section_stream(struct gpu *g) {
     RUN(cuEventDestroy, e[0]); /* the version of CUDA 2, still exported */
     RUN(cuEventDestroy_v2, e[1]);
     RUN(cuEventDestroy_v2, e[2]);
-    for (int i = 1; i < 4; i++) RUN(cuStreamSynchronize, s[i]), RUN(cuStreamQuery, s[i]), RUN(cuStreamDestroy_v2, s[i]);
+    for (int i = 1; i < 4; i++)
+        RUN(cuStreamSynchronize, s[i]), RUN(cuStreamQuery, s[i]), RUN(cuStreamDestroy_v2, s[i]);
     RUN(cuStreamDestroy, s[4]);
 }
 
 static int host_calls[8], host_count;
 
-static void host_func(void *arg) { host_calls[__atomic_fetch_add(&host_count, 1, __ATOMIC_SEQ_CST) & 7] = (int)(intptr_t)arg; }
+static void host_func(void *arg)
+{
+    host_calls[__atomic_fetch_add(&host_count, 1, __ATOMIC_SEQ_CST) & 7] = (int)(intptr_t)arg;
+}
 
-static void callback(CUstream s, CUresult rc, void *arg) {
+static void callback(CUstream s, CUresult rc, void *arg)
+{
     (void)s;
     host_func((void *)((intptr_t)arg * 100 + rc));
 }
 
-void section_launch(struct gpu *g) {
+void section_launch(struct gpu *g)
+{
     CUstream s[2];
     CUdeviceptr p = 0;
     RUN(cuMemAlloc_v2, &p, N * 4);
@@ -129,7 +139,8 @@ void section_launch(struct gpu *g) {
         unsigned n, k;
     } packed = {p, N, 5};
     size_t size = sizeof packed;
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+        CU_LAUNCH_PARAM_END};
     RUN(cuLaunchKernel, g->add, N / 256, 1, 1, 256, 1, 1, 0, s[0], NULL, extra);
 
     CUlaunchAttribute attr[1];
@@ -165,18 +176,21 @@ void section_launch(struct gpu *g) {
     RUN(cuStreamSynchronize, s[0]);
     RUN(cuLaunchHostFunc, NULL, host_func, (void *)4);
     RUN(cuStreamSynchronize, NULL);
-    fprintf(out, "  called %d: %d %d %d %d\n", host_count, host_calls[0], host_calls[1], host_calls[2], host_calls[3]);
+    fprintf(out, "  called %d: %d %d %d %d\n", host_count, host_calls[0], host_calls[1],
+        host_calls[2], host_calls[3]);
 
     fprintf(out, " spin on two streams\n");
     unsigned long long ns = 200000;
-    for (int i = 0; i < 4; i++) RUN(cuLaunchKernel, g->spin, 1, 1, 1, 1, 1, 1, 0, s[i & 1], (void *[]){&ns}, NULL);
+    for (int i = 0; i < 4; i++)
+        RUN(cuLaunchKernel, g->spin, 1, 1, 1, 1, 1, 1, 0, s[i & 1], (void *[]){&ns}, NULL);
     RUN(cuCtxSynchronize);
     RUN(cuStreamDestroy_v2, s[0]);
     RUN(cuStreamDestroy_v2, s[1]);
     RUN(cuMemFree_v2, p);
 }
 
-void section_memop(struct gpu *g) {
+void section_memop(struct gpu *g)
+{
     CUstream s[2];
     CUevent e;
     CUdeviceptr p = 0;
@@ -186,7 +200,8 @@ void section_memop(struct gpu *g) {
     RUN(cuEventCreate, &e, CU_EVENT_DISABLE_TIMING);
     RUN(cuMemsetD32_v2, p, 0, N);
     RUN(cuCtxSynchronize);
-    /* What follows the wait cannot run before the other stream writes: "not ready" is the only right answer in between. */
+    /* What follows the wait cannot run before the other stream writes: "not ready" is the only
+     * right answer in between. */
     int held = RUN(cuStreamWaitValue32_v2, s[0], p, 1, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS;
     LAUNCH_ADD(g, p, N, 10, s[0]);
     RUN(cuEventRecord, e, s[0]);
@@ -215,7 +230,8 @@ void section_memop(struct gpu *g) {
     RUN(cuStreamSynchronize, s[1]);
     print_sum("written", p, N);
 
-    fprintf(out, " first versions\n"); /* most drivers refuse them; the values they would wait for stand there already */
+    fprintf(out, " first versions\n"); /* most drivers refuse them; the values they would wait for
+                                          stand there already */
     FOUND(cuStreamWriteValue32, s[0], p, 3, 0);
     FOUND(cuStreamWriteValue64, s[0], p + 8, 4, 0);
     FOUND(cuStreamBatchMemOp, s[0], 1, ops, 0);
@@ -237,7 +253,8 @@ struct worker {
     size_t length;
 };
 
-static void *work(void *arg) {
+static void *work(void *arg)
+{
     struct worker *w = arg;
     struct gpu *g = w->gpu;
     uint32_t host[N];
@@ -251,14 +268,16 @@ static void *work(void *arg) {
     RUN(cuMemAlloc_v2, &p, sizeof host);
     RUN(cuStreamCreateWithPriority, &s, CU_STREAM_NON_BLOCKING, -w->number);
     RUN(cuEventCreate, &e, CU_EVENT_DISABLE_TIMING);
-    /* Explicit per-thread symbols, as a program compiled for per-thread default streams calls them. */
+    /* Explicit per-thread symbols, as a program compiled for per-thread default streams calls them.
+     */
     RUN(cuMemcpyHtoD_v2_ptds, p, host, sizeof host);
     RUN(cuMemsetD32_v2_ptds, p, (unsigned)w->number, 16);
     RUN(cuLaunchKernel_ptsz, g->add, N / 256, 1, 1, 256, 1, 1, 0, NULL, ADD_ARGS(p, N, 1), NULL);
     RUN(cuEventRecord_ptsz, e, NULL);
     RUN(cuStreamWaitEvent_ptsz, s, e, 0);
     for (int i = 0; i < 200; i++)
-        if (cuLaunchKernel(g->add, N / 256, 1, 1, 256, 1, 1, 0, s, ADD_ARGS(p, N, 1), NULL)) fprintf(out, "  launch %d failed\n", i);
+        if (cuLaunchKernel(g->add, N / 256, 1, 1, 256, 1, 1, 0, s, ADD_ARGS(p, N, 1), NULL))
+            fprintf(out, "  launch %d failed\n", i);
     RUN(cuMemsetD8Async_ptsz, p, 1, 4, s);
     RUN(cuMemcpyDtoHAsync_v2_ptsz, host, p, sizeof host, s);
     RUN(cuStreamSynchronize_ptsz, s);
@@ -274,7 +293,8 @@ static void *work(void *arg) {
     return NULL;
 }
 
-void section_thread(struct gpu *g) {
+void section_thread(struct gpu *g)
+{
     pthread_t thread[4];
     struct worker w[4];
     for (int i = 0; i < 4; i++) {

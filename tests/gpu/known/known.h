@@ -1,8 +1,11 @@
 /*
- * A program that knows what it did: kernels of known length on several streams, copies, memsets and a graph, with what comes before what.
+ * A program that knows what it did: kernels of known length on several streams, copies, memsets and
+ * a graph, with what comes before what.
  *
- * main.c does it and prints it, one JSON object a line; driver.c and runtime.cu are the two ways to do it, the driver API and the CUDA runtime. A kernel is
- * told from all others by its grid, a copy or a memset by its bytes, so each can be found in a timeline. driver.c runs on the simulated GPU too.
+ * main.c does it and prints it, one JSON object a line; driver.c and runtime.cu are the two ways to
+ * do it, the driver API and the CUDA runtime. A kernel is told from all others by its grid, a copy
+ * or a memset by its bytes, so each can be found in a timeline. driver.c runs on the simulated GPU
+ * too.
  */
 #ifndef KNOWN_H
 #define KNOWN_H
@@ -28,7 +31,8 @@ void known_record(known_event event, known_stream stream);
 void known_wait(known_stream stream, known_event event);
 double known_elapsed_ms(known_event from, known_event to);
 
-/* Spins for so many microseconds in `grid` blocks of 32 threads; of two kernels with that effect. */
+/* Spins for so many microseconds in `grid` blocks of 32 threads; of two kernels with that effect.
+ */
 void known_launch(int which, unsigned grid, unsigned us, known_stream stream);
 const char *known_kernel(int which); /* its name, or what it begins with */
 

@@ -1,4 +1,5 @@
-/* A library with an old and a default version of one symbol, for base/realdl: built with a GNU hash table, and once more with the old kind. */
+/* A library with an old and a default version of one symbol, for base/realdl: built with a GNU hash
+ * table, and once more with the old kind. */
 __asm__(".symver cs_sample_old, cs_sample@SAMPLE_1");
 __asm__(".symver cs_sample_new, cs_sample@@SAMPLE_2");
 __asm__(".symver cs_gone_old, cs_gone@SAMPLE_1");

@@ -1,5 +1,5 @@
-/* Async spans: a b and an e of one category, name, id and process. Perfetto keeps a b without e open for ever, and drops an e without b. The two marks of a
- * stream's life are such a pair too. */
+/* Async spans: a b and an e of one category, name, id and process. Perfetto keeps a b without e
+ * open for ever, and drops an e without b. The two marks of a stream's life are such a pair too. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
 
@@ -7,7 +7,8 @@
 
 void async_add(struct check *check, struct async_end end)
 {
-    check->asyncs = array_room(check->asyncs, check->async_count, &check->async_capacity, sizeof *check->asyncs);
+    check->asyncs = array_room(
+        check->asyncs, check->async_count, &check->async_capacity, sizeof *check->asyncs);
     check->asyncs[check->async_count++] = end;
 }
 
@@ -28,12 +29,18 @@ void asyncs_judge(struct check *check, bool ended)
     const struct async_end *open = NULL; /* the outermost begin that has no end yet */
     size_t depth = 0;
     for (size_t i = 0; i < check->async_count; i++) {
-        const struct async_end *end = &check->asyncs[i], *next = i + 1 < check->async_count ? end + 1 : NULL;
+        const struct async_end *end = &check->asyncs[i],
+                               *next = i + 1 < check->async_count ? end + 1 : NULL;
         if (end->phase == 'b' && !depth++) open = end;
-        if (end->phase == 'e' && !depth) check_breach(check, end->line, 4, end->life ? "the end of a stream's life that has not begun" : "e without a b before it in time that has its cat, name, id and pid");
+        if (end->phase == 'e' && !depth)
+            check_breach(check, end->line, 4,
+                end->life ? "the end of a stream's life that has not begun"
+                          : "e without a b before it in time that has its cat, name, id and pid");
         if (end->phase == 'e' && depth) depth--;
         if (next && next->span == end->span) continue;
-        if (depth && ended) check_breach(check, open->line, 4, open->life ? "a stream's life without its end" : "b without its e");
+        if (depth && ended)
+            check_breach(check, open->line, 4,
+                open->life ? "a stream's life without its end" : "b without its e");
         depth = 0;
     }
 }

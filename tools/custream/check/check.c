@@ -1,6 +1,7 @@
 /*
  * custream check: applies the rules of the trace format to files and names the first line that
- * breaks one. What is held depends on the number of slices and flows and not on the size of the file.
+ * breaks one. What is held depends on the number of slices and flows and not on the size of the
+ * file.
  */
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
@@ -47,8 +48,10 @@ static enum check_end useless(struct check *check, const char *why)
 /* "rank":1 is valid JSON, and HTA, which looks for "rank":\s+(\d+), does not find it. */
 static bool rank_judge(struct check *check, const struct json *json, const char *text)
 {
-    const char *rank = check->packets || strcmp(json->name, "distributedInfo") ? NULL : strstr(text, "\"rank\":");
-    return !rank || isspace((unsigned char)rank[7]) || check_breach(check, json->line, 7, "\"rank\": needs a space behind it, for HTA");
+    const char *rank =
+        check->packets || strcmp(json->name, "distributedInfo") ? NULL : strstr(text, "\"rank\":");
+    return !rank || isspace((unsigned char)rank[7]) ||
+           check_breach(check, json->line, 7, "\"rank\": needs a space behind it, for HTA");
 }
 
 /* A member of the header or the trailer. */
@@ -59,21 +62,29 @@ static bool member_take(struct check *check, struct json *json)
     char *text = strndup(at, length);
     if (!text) out_of_memory();
     cJSON *value = cJSON_Parse(text);
-    const bool good = !value ? check_breach(check, json->line, 9, "%s is nested too deep", json->name)
-                             : rank_judge(check, json, text) && cJSON_AddItemToObject(check->whole, json->name, value);
+    const bool good = !value
+                          ? check_breach(check, json->line, 9, "%s is nested too deep", json->name)
+                          : rank_judge(check, json, text) &&
+                                cJSON_AddItemToObject(check->whole, json->name, value);
     free(text);
     if (json->rows_end_line) check->trailer_bytes += length;
     return good;
 }
 
-static const cJSON *member(const cJSON *object, const char *name) { return cJSON_GetObjectItemCaseSensitive(object, name); }
+static const cJSON *member(const cJSON *object, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, name);
+}
 
-/* Once all members before the events have come. False too where it is no trace of ours, which state says. */
+/* Once all members before the events have come. False too where it is no trace of ours, which state
+ * says. */
 static bool header_judge(struct check *check, const struct json *json)
 {
     const char *tool = cJSON_GetStringValue(member(member(check->whole, "metadata"), "tool"));
-    const cJSON *base = member(check->whole, "baseTimeNanoseconds"), *metadata = member(check->whole, "metadata");
-    const cJSON *merged = member(metadata, "merged"), *cut = member(metadata, "cut"), *part = member(check->whole, "part");
+    const cJSON *base = member(check->whole, "baseTimeNanoseconds"),
+                *metadata = member(check->whole, "metadata");
+    const cJSON *merged = member(metadata, "merged"), *cut = member(metadata, "cut"),
+                *part = member(check->whole, "part");
     check->merged = cJSON_IsObject(merged);
     check->is_cut_out = cJSON_IsObject(cut);
     check->windowed = check->is_cut_out || member(merged, "window_ns");
@@ -81,9 +92,12 @@ static bool header_judge(struct check *check, const struct json *json)
     check->part = cJSON_IsNumber(part) ? part->valuedouble : 0;
     check->format = json->format;
     if (!tool || strncmp(tool, "custream ", 9))
-        return useless(check, "another tool's trace, and the rules are of custream's; 'custream report' reads it"), false;
+        return useless(check, "another tool's trace, and the rules are of custream's; 'custream "
+                              "report' reads it"),
+               false;
     return (cJSON_IsNumber(base) && base->valuedouble >= 0) ||
-           check_breach(check, json->rows_line + !json->rows_line, 1, "the header has no baseTimeNanoseconds");
+           check_breach(check, json->rows_line + !json->rows_line, 1,
+               "the header has no baseTimeNanoseconds");
 }
 
 static enum check_end broken(struct check *check, const struct json *json)
@@ -96,8 +110,10 @@ static enum check_end broken(struct check *check, const struct json *json)
 static enum check_end torn(struct check *check, const struct json *json)
 {
     const char *where = json->reader.torn.where;
-    check->torn = check->packets ? "it has no end" : json->rows_end_line ? "it ends inside the trailer"
-                  : json->reader.cut && where ? where : "the list of events does not end";
+    check->torn = check->packets              ? "it has no end"
+                  : json->rows_end_line       ? "it ends inside the trailer"
+                  : json->reader.cut && where ? where
+                                              : "the list of events does not end";
     return CHECK_TORN;
 }
 
@@ -105,15 +121,18 @@ static bool value_judge(struct check *check, struct json *json, enum json_step s
 {
     if (json_has_null(json)) return check_breach(check, json->line, 1, "null");
     if (step == JSON_MEMBER) return member_take(check, json);
-    return (check->events || header_judge(check, json)) && check_event(check, json->line, json->value);
+    return (check->events || header_judge(check, json)) &&
+           check_event(check, json->line, json->value);
 }
 
 static enum check_end trailer_judge(struct check *check, const struct json *json)
 {
     const uint64_t line = json->rows_end_line + !json->rows_end_line;
-    if (!check->events && !header_judge(check, json)) return *check->state ? CHECK_USELESS : CHECK_BROKEN;
+    if (!check->events && !header_judge(check, json))
+        return *check->state ? CHECK_USELESS : CHECK_BROKEN;
     check->cut = cJSON_IsFalse(member(member(check->whole, "totals"), "complete"));
-    if (totals_judge(check, line) && !check->merged && !check->is_cut_out) audit_judge(check, line, check->whole);
+    if (totals_judge(check, line) && !check->merged && !check->is_cut_out)
+        audit_judge(check, line, check->whole);
     totals_state(check);
     return CHECK_WHOLE; /* a lower line may break a rule that takes all events */
 }
@@ -126,7 +145,9 @@ enum check_end check_read(struct check *check, struct json *json)
     if (!(check->whole = cJSON_CreateObject())) out_of_memory();
     while ((step = json_next(json)) == JSON_ROW || step == JSON_MEMBER)
         if (!value_judge(check, json, step)) return *check->state ? CHECK_USELESS : CHECK_BROKEN;
-    return step == JSON_END ? trailer_judge(check, json) : step == JSON_CUT ? torn(check, json) : broken(check, json);
+    return step == JSON_END   ? trailer_judge(check, json)
+           : step == JSON_CUT ? torn(check, json)
+                              : broken(check, json);
 }
 
 /* --- what is said --- */
@@ -136,16 +157,18 @@ static void summary(const struct check *check)
     uint64_t threads = 0, lanes = 0;
     for (const struct lane *lane = check->lanes; lane; lane = lane->next)
         if (lane->first_event) *(is_gpu_pid(check, lane->pid) ? &lanes : &threads) += 1;
-    printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, %s\n", check->path, check->state,
-           (unsigned long long)check->events, (unsigned long long)check->slices, (unsigned long long)flows_complete(check),
-           (unsigned long long)threads, (unsigned long long)lanes, check->losses);
+    printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, %s\n",
+        check->path, check->state, (unsigned long long)check->events,
+        (unsigned long long)check->slices, (unsigned long long)flows_complete(check),
+        (unsigned long long)threads, (unsigned long long)lanes, check->losses);
 }
 
 /* What takes all rows. Also after a breach: slices that overlap may lie on lower lines than the one
  * that reading stopped at. */
 static void judge_all(struct check *check, enum check_end end)
 {
-    const bool whole = end == CHECK_WHOLE && !check->cut, all = end == CHECK_WHOLE || end == CHECK_TORN;
+    const bool whole = end == CHECK_WHOLE && !check->cut,
+               all = end == CHECK_WHOLE || end == CHECK_TORN;
     lanes_sort(check);
     lanes_judge(check);
     flows_judge(check, all);
@@ -154,15 +177,21 @@ static void judge_all(struct check *check, enum check_end end)
 
 static int say(const struct check *check, enum check_end end)
 {
-    if (end == CHECK_USELESS) return complain("custream check", "%s: %s", check->path, check->state);
+    if (end == CHECK_USELESS)
+        return complain("custream check", "%s: %s", check->path, check->state);
     if (check->breach.line) {
-        printf("%s:%llu: rule %d: %s\n", check->path, (unsigned long long)check->breach.line, check->breach.rule, check->breach.what);
+        printf("%s:%llu: rule %d: %s\n", check->path, (unsigned long long)check->breach.line,
+            check->breach.rule, check->breach.what);
         return STATUS_BROKEN;
     }
     if (end == CHECK_WHOLE) return summary(check), STATUS_OK;
     const bool one = check->events == 1;
-    return complain("custream check", "%s: truncated: %s, as when a process is killed while it writes. The %llu event%s before that keep%s the rules; "
-                    "'custream recover' makes a whole file of them", check->path, check->torn, (unsigned long long)check->events, one ? "" : "s", one ? "s" : "");
+    return complain("custream check",
+        "%s: truncated: %s, as when a process is killed while it writes. The %llu event%s before "
+        "that keep%s the rules; "
+        "'custream recover' makes a whole file of them",
+        check->path, check->torn, (unsigned long long)check->events, one ? "" : "s",
+        one ? "s" : "");
 }
 
 void check_init(struct check *check, const char *path)
@@ -186,7 +215,8 @@ static int check_file(const char *path)
     struct check check;
     struct json json;
     check_init(&check, path);
-    const enum check_end end = json_open(&json, path, false) ? check_read(&check, &json) : useless(&check, json.error);
+    const enum check_end end =
+        json_open(&json, path, false) ? check_read(&check, &json) : useless(&check, json.error);
     json_close(&json);
     if (end != CHECK_USELESS) judge_all(&check, end);
     const int status = say(&check, end);

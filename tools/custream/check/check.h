@@ -20,7 +20,8 @@ struct cJSON;
 struct yyjson_val;
 struct json;
 
-/* A pid below this is a device's ordinal (Kineto's and HTA's convention). A merged trace has several of each: see merged.h. */
+/* A pid below this is a device's ordinal (Kineto's and HTA's convention). A merged trace has
+ * several of each: see merged.h. */
 enum { GPU_PIDS = 64 };
 
 struct slice {
@@ -32,8 +33,8 @@ struct lane {
     struct lane *next; /* in order of appearance */
     uint32_t pid, tid;
     bool named, with_stream; /* its name says of which stream it is: lanes.h */
-    uint64_t first_event; /* line; 0: only metadata so far */
-    struct slice *slices; /* in order of lines until lanes_sort() */
+    uint64_t first_event;    /* line; 0: only metadata so far */
+    struct slice *slices;    /* in order of lines until lanes_sort() */
     size_t count, capacity;
 };
 
@@ -112,24 +113,27 @@ struct check {
     struct sums sums; /* what the trailer has to agree with */
     uint64_t events, slices;
     uint64_t hazards; /* cs_audit rows that tell of one */
-    bool merged;    /* by custream merge: the header says so */
-    bool windowed;  /* and only of a window: what begins an arrow may be missing */
-    double part;    /* the header's; 0: it has none */
-    unsigned format; /* likewise */
-    bool is_cut_out; /* of a longer trace, by custream record or dump: the header says so */
+    bool merged;      /* by custream merge: the header says so */
+    bool windowed;    /* and only of a window: what begins an arrow may be missing */
+    double part;      /* the header's; 0: it has none */
+    unsigned format;  /* likewise */
+    bool is_cut_out;  /* of a longer trace, by custream record or dump: the header says so */
     double cut_seconds;
-    bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
+    bool cut; /* the trailer says that the process died or the file was full: what was open then
+                 stays open */
     struct cJSON *whole; /* the trace without its events: members of the header and the trailer */
     size_t trailer_bytes;
-    bool packets;         /* the file is in Perfetto's own format */
-    const char *torn;     /* where the file ends if that is not its end: "it ends inside an event" */
-    char state[1024], losses[1024]; /* the summary's first words, and its last ones; or why the file cannot be read */
+    bool packets;     /* the file is in Perfetto's own format */
+    const char *torn; /* where the file ends if that is not its end: "it ends inside an event" */
+    char state[1024], losses[1024]; /* the summary's first words, and its last ones; or why the file
+                                       cannot be read */
 };
 
 void check_init(struct check *check, const char *path);
 void check_free(struct check *check);
 
-/* Reads all events and judges each alone; check->sums has what they add up to. Of an opened trace. */
+/* Reads all events and judges each alone; check->sums has what they add up to. Of an opened trace.
+ */
 enum check_end {
     CHECK_WHOLE,
     CHECK_TORN,    /* it ends behind its last whole event; check->torn says where */
@@ -139,7 +143,8 @@ enum check_end {
 enum check_end check_read(struct check *check, struct json *json);
 
 /* Remembers the breach if no lower line has one. Returns false, so that a judge can end with it. */
-bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...) __attribute__((format(printf, 4, 5)));
+bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* Names from the file end up in what is printed: one file, one line. */
 void text_print(char *text);
@@ -173,7 +178,8 @@ void lanes_free(struct check *check);
 void lanes_sort(struct check *check);
 /* Rule 4. */
 void lanes_judge(struct check *check);
-/* The slice that starts at ts on the lane and has the lowest line; NULL if none starts there. After lanes_sort(). */
+/* The slice that starts at ts on the lane and has the lowest line; NULL if none starts there. After
+ * lanes_sort(). */
 const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
 /* Some slice that ts lies in, NULL if there is none. After lanes_sort(). */
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);
@@ -182,7 +188,8 @@ void async_add(struct check *check, struct async_end end);
 /* `ended`: what has begun must have ended. To be called once all lines were read. */
 void asyncs_judge(struct check *check, bool ended);
 
-/* Rules 8 and 10: the args of a cs_audit row; what the trailer says of the audit, once all rows were read. */
+/* Rules 8 and 10: the args of a cs_audit row; what the trailer says of the audit, once all rows
+ * were read. */
 bool audit_row_judge(struct check *check, uint64_t line, struct yyjson_val *args);
 bool audit_judge(struct check *check, uint64_t line, const struct cJSON *trailer);
 
@@ -199,8 +206,10 @@ bool sums_row(const struct event *event);
 
 /* Rules 10 and 12, of check->whole. */
 bool totals_judge(struct check *check, uint64_t line);
-/* What the trailer of a torn file would say, as far as the rows tell. `before`: totals of the part before it, or NULL. */
-struct cJSON *totals_make(struct check *check, uint64_t cut_bytes, const struct cJSON *before, const struct cJSON *last);
+/* What the trailer of a torn file would say, as far as the rows tell. `before`: totals of the part
+ * before it, or NULL. */
+struct cJSON *totals_make(
+    struct check *check, uint64_t cut_bytes, const struct cJSON *before, const struct cJSON *last);
 /* "ok", or why the file does not have all of it: into check->state. */
 void totals_state(struct check *check);
 

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <yyjson.h>
 
-/* Beyond 2^53 a reader in JavaScript cannot tell two integers apart; in nanoseconds that is 104 days. */
+/* Beyond 2^53 a reader in JavaScript cannot tell two integers apart; in nanoseconds that is 104
+ * days. */
 #define EXACT_MAX 9007199254740992.0
 
 /* Where a category's rows may lie. */
@@ -21,11 +22,25 @@ static const struct category {
     const char *name;
     enum place place;
 } categories[] = {
-    {"cuda_driver", ON_HOST},      {"cuda_runtime", ON_HOST}, {"kernel", ON_GPU},     {"gpu_memcpy", ON_GPU},  {"gpu_memset", ON_GPU},
-    {"gpu_graph", ON_GPU},         {"gpu_range", ON_GPU},
-    {"cuda_sync", ON_SYNC_LANE},   {"cuda_event", ANYWHERE},  {"overhead", ANYWHERE}, {"cs_policy", ANYWHERE}, {"cs_stream", ANYWHERE},
-    {"user_annotation", ANYWHERE}, {"cs_callback", ANYWHERE}, {"cs_loss", ANYWHERE},  {"cs_dep", ANYWHERE},
-    {"cs_peer", ANYWHERE},         {"cs_audit", ANYWHERE},  {"cs_window", ON_HOST},
+    {"cuda_driver", ON_HOST},
+    {"cuda_runtime", ON_HOST},
+    {"kernel", ON_GPU},
+    {"gpu_memcpy", ON_GPU},
+    {"gpu_memset", ON_GPU},
+    {"gpu_graph", ON_GPU},
+    {"gpu_range", ON_GPU},
+    {"cuda_sync", ON_SYNC_LANE},
+    {"cuda_event", ANYWHERE},
+    {"overhead", ANYWHERE},
+    {"cs_policy", ANYWHERE},
+    {"cs_stream", ANYWHERE},
+    {"user_annotation", ANYWHERE},
+    {"cs_callback", ANYWHERE},
+    {"cs_loss", ANYWHERE},
+    {"cs_dep", ANYWHERE},
+    {"cs_peer", ANYWHERE},
+    {"cs_audit", ANYWHERE},
+    {"cs_window", ON_HOST},
 };
 
 static const struct category *category_find(const char *name)
@@ -35,8 +50,14 @@ static const struct category *category_find(const char *name)
     return NULL;
 }
 
-bool is_gpu_pid(const struct check *check, uint32_t pid) { return check->merged ? pid >= MERGED_GPUS : pid < GPU_PIDS; }
-uint32_t gpu_ordinal(const struct check *check, uint32_t pid) { return check->merged ? merged_gpu_ordinal(pid) : pid; }
+bool is_gpu_pid(const struct check *check, uint32_t pid)
+{
+    return check->merged ? pid >= MERGED_GPUS : pid < GPU_PIDS;
+}
+uint32_t gpu_ordinal(const struct check *check, uint32_t pid)
+{
+    return check->merged ? merged_gpu_ordinal(pid) : pid;
+}
 
 #define BREACH(event, rule, ...) check_breach((event)->check, (event)->line, rule, __VA_ARGS__)
 
@@ -69,7 +90,8 @@ static bool judge_members(const struct event *event, yyjson_val *object)
     yyjson_obj_foreach(object, i, n, name, value) {
         yyjson_obj_foreach(object, k, m, other, value) {
             if (k >= i) break;
-            if (yyjson_equals(name, other)) return BREACH(event, 0, "\"%s\" stands twice in one object", yyjson_get_str(name));
+            if (yyjson_equals(name, other))
+                return BREACH(event, 0, "\"%s\" stands twice in one object", yyjson_get_str(name));
         }
     }
     return true;
@@ -85,11 +107,14 @@ static bool judge_time(const struct event *event, const char *name, int64_t *ns)
     if (!text) return BREACH(event, 1, "%s is not a number", name);
     if (*text == '-') return BREACH(event, 1, "%s is negative", name);
     const double us = strtod(text, NULL);
-    if (!(us * 1000 <= (double)TIME_MAX)) return BREACH(event, 1, "%s is not finite, or longer than 73 years", name);
+    if (!(us * 1000 <= (double)TIME_MAX))
+        return BREACH(event, 1, "%s is not finite, or longer than 73 years", name);
     if (strpbrk(text, "eE")) {
-        if (us * 1000 > EXACT_MAX) return BREACH(event, 1, "%s is beyond 104 days, and not written out", name);
+        if (us * 1000 > EXACT_MAX)
+            return BREACH(event, 1, "%s is beyond 104 days, and not written out", name);
         *ns = llrintl((long double)us * 1000);
-        return (double)*ns / 1000 == us || BREACH(event, 1, "%s has more than three decimals", name);
+        return (double)*ns / 1000 == us ||
+               BREACH(event, 1, "%s has more than three decimals", name);
     }
     for (*ns = 0, at = text; *at >= '0' && *at <= '9'; at++) *ns = *ns * 10 + (*at - '0');
     at += *at == '.';
@@ -102,7 +127,8 @@ static bool judge_id(const struct event *event, const char *name, uint32_t *id)
     yyjson_val *value = yyjson_obj_get(event->object, name);
     uint64_t number;
     if (!natural_in(value, UINT32_MAX, &number))
-        return BREACH(event, 2, "%s is %s", name, value ? "not a 32-bit unsigned integer" : "missing");
+        return BREACH(
+            event, 2, "%s is %s", name, value ? "not a 32-bit unsigned integer" : "missing");
     *id = (uint32_t)number;
     return true;
 }
@@ -111,23 +137,26 @@ static bool judge_counter(const struct event *event)
 {
     size_t i, n;
     yyjson_val *name, *value;
-    if (!yyjson_obj_size(event->args)) return BREACH(event, 11, "a counter without a value in args");
+    if (!yyjson_obj_size(event->args))
+        return BREACH(event, 11, "a counter without a value in args");
     yyjson_obj_foreach(event->args, i, n, name, value)
-        if (!yyjson_is_raw(value)) return BREACH(event, 11, "the counter's %s is not a number", yyjson_get_str(name));
+        if (!yyjson_is_raw(value))
+            return BREACH(event, 11, "the counter's %s is not a number", yyjson_get_str(name));
     return true;
 }
 
 static bool judge_metadata(struct event *event)
 {
     if (!strcmp(event->name, "process_name") || !strcmp(event->name, "thread_name")) {
-        if (!yyjson_is_str(yyjson_obj_get(event->args, "name"))) return BREACH(event, 3, "%s without args.name", event->name);
+        if (!yyjson_is_str(yyjson_obj_get(event->args, "name")))
+            return BREACH(event, 3, "%s without args.name", event->name);
     }
     if (strcmp(event->name, "thread_name")) return true;
     struct lane *lane = lane_of(event->check, event->pid, event->tid);
     /* A lane that has its name can be given a better one later. */
     if (lane->first_event && !lane->named)
-        return BREACH(event, 3, "pid %u tid %u gets its name after its first event, on line %llu", lane->pid, lane->tid,
-                      (unsigned long long)lane->first_event);
+        return BREACH(event, 3, "pid %u tid %u gets its name after its first event, on line %llu",
+            lane->pid, lane->tid, (unsigned long long)lane->first_event);
     lane->named = true;
     yyjson_val *stream = yyjson_obj_get(event->args, "cs.stream");
     const uint32_t of = cs_lane_stream_of(event->tid);
@@ -139,27 +168,40 @@ static bool judge_metadata(struct event *event)
 
 static bool judge_gpu_row(const struct event *event)
 {
-    yyjson_val *device = yyjson_obj_get(event->args, "device"), *stream = yyjson_obj_get(event->args, "stream");
+    yyjson_val *device = yyjson_obj_get(event->args, "device"),
+               *stream = yyjson_obj_get(event->args, "stream");
     if (device && !is_number(device, gpu_ordinal(event->check, event->pid)))
         return BREACH(event, 2, "args.device is not the pid: a GPU's pid is its ordinal");
     if (stream && !is_number(stream, lane_stream(event->tid, event->lane->with_stream)))
-        return BREACH(event, 3, "args.stream is not the lane's stream, %u", lane_stream(event->tid, event->lane->with_stream));
-    if (!strcmp(event->category, "gpu_memcpy") && strncmp(event->name, "Memcpy ", 7)) return BREACH(event, 8, "a gpu_memcpy is named \"Memcpy ...\"");
-    if (!strcmp(event->category, "gpu_memset") && strncmp(event->name, "Memset ", 7)) return BREACH(event, 8, "a gpu_memset is named \"Memset ...\"");
+        return BREACH(event, 3, "args.stream is not the lane's stream, %u",
+            lane_stream(event->tid, event->lane->with_stream));
+    if (!strcmp(event->category, "gpu_memcpy") && strncmp(event->name, "Memcpy ", 7))
+        return BREACH(event, 8, "a gpu_memcpy is named \"Memcpy ...\"");
+    if (!strcmp(event->category, "gpu_memset") && strncmp(event->name, "Memset ", 7))
+        return BREACH(event, 8, "a gpu_memset is named \"Memset ...\"");
     return true;
 }
 
 static bool judge_place(const struct event *event, enum place place)
 {
     bool on_gpu = is_gpu_pid(event->check, event->pid);
-    if (place == ON_HOST && on_gpu) return BREACH(event, 2, "%s on pid %u: below %u are the GPUs", event->category, event->pid, GPU_PIDS);
-    if (place == ON_GPU && !on_gpu) return BREACH(event, 2, "%s on pid %u: a GPU's pid is its ordinal", event->category, event->pid);
-    if (place == ON_SYNC_LANE && !(on_gpu && event->lane->with_stream && cs_lane_kind_of(event->tid) == CS_LANE_SYNC))
-        return BREACH(event, 5, "cuda_sync on pid %u tid %u: synchronisation goes to the stream's lane for it, its number * %u + %u", event->pid, event->tid,
-                      CS_LANE_STEP, cs_lane_tid(0, CS_LANE_SYNC, 0));
+    if (place == ON_HOST && on_gpu)
+        return BREACH(
+            event, 2, "%s on pid %u: below %u are the GPUs", event->category, event->pid, GPU_PIDS);
+    if (place == ON_GPU && !on_gpu)
+        return BREACH(
+            event, 2, "%s on pid %u: a GPU's pid is its ordinal", event->category, event->pid);
+    if (place == ON_SYNC_LANE &&
+        !(on_gpu && event->lane->with_stream && cs_lane_kind_of(event->tid) == CS_LANE_SYNC))
+        return BREACH(event, 5,
+            "cuda_sync on pid %u tid %u: synchronisation goes to the stream's lane for it, its "
+            "number * %u + %u",
+            event->pid, event->tid, CS_LANE_STEP, cs_lane_tid(0, CS_LANE_SYNC, 0));
     if (place == ON_GPU) return judge_gpu_row(event);
     if (yyjson_obj_get(event->args, "stream"))
-        return BREACH(event, 7, "args.stream on a %s row: only kernel, gpu_memcpy and gpu_memset have it", event->category);
+        return BREACH(event, 7,
+            "args.stream on a %s row: only kernel, gpu_memcpy and gpu_memset have it",
+            event->category);
     return true;
 }
 
@@ -169,7 +211,8 @@ static bool judge_category(const struct event *event)
     if (!*event->category) return BREACH(event, 8, "no cat");
     const struct category *category = category_find(event->category);
     if (!category) return BREACH(event, 8, "unknown cat \"%.60s\"", event->category);
-    if (in_flow && strcmp(event->category, "cs_dep")) return BREACH(event, 8, "cat \"%s\" is none of flows", event->category);
+    if (in_flow && strcmp(event->category, "cs_dep"))
+        return BREACH(event, 8, "cat \"%s\" is none of flows", event->category);
     return in_flow || judge_place(event, category->place);
 }
 
@@ -178,24 +221,37 @@ static bool judge_flow(const struct event *event)
     uint64_t id;
     if (!natural_in(yyjson_obj_get(event->object, "id"), EXACT_MAX, &id))
         return BREACH(event, 6, "a flow's id is an integer below 2^53");
-    if (event->phase == 'f' && strcmp(text_in(event->object, "bp"), "e")) return BREACH(event, 6, "f without \"bp\":\"e\"");
-    flow_add(event->check, (struct flow_end){.ts = event->ts, .id = id, .line = event->line, .lane = event->lane, .phase = event->phase});
+    if (event->phase == 'f' && strcmp(text_in(event->object, "bp"), "e"))
+        return BREACH(event, 6, "f without \"bp\":\"e\"");
+    flow_add(event->check, (struct flow_end){.ts = event->ts,
+                               .id = id,
+                               .line = event->line,
+                               .lane = event->lane,
+                               .phase = event->phase});
     return true;
 }
 
-/* A slice that is an end of an arrow itself: bind_id, with flow_out where it begins and flow_in where it ends. */
+/* A slice that is an end of an arrow itself: bind_id, with flow_out where it begins and flow_in
+ * where it ends. */
 static bool judge_bound(const struct event *event)
 {
     yyjson_val *const object = event->object, *bound = yyjson_obj_get(object, "bind_id");
-    yyjson_val *begins = yyjson_obj_get(object, "flow_out"), *ends = yyjson_obj_get(object, "flow_in");
+    yyjson_val *begins = yyjson_obj_get(object, "flow_out"),
+               *ends = yyjson_obj_get(object, "flow_in");
     const bool out = yyjson_is_true(begins), in = yyjson_is_true(ends);
     uint64_t id;
     if (!bound && !begins && !ends) return true;
-    if (!natural_in(bound, EXACT_MAX, &id)) return BREACH(event, 6, "a bind_id is an integer below 2^53");
-    if (in == out) return BREACH(event, 6, "with a bind_id goes either \"flow_out\":true or \"flow_in\":true");
+    if (!natural_in(bound, EXACT_MAX, &id))
+        return BREACH(event, 6, "a bind_id is an integer below 2^53");
+    if (in == out)
+        return BREACH(event, 6, "with a bind_id goes either \"flow_out\":true or \"flow_in\":true");
     event->check->sums.arrows += in;
-    flow_add(event->check, (struct flow_end){.ts = event->ts, .id = id, .line = event->line, .lane = event->lane, .phase = in ? 'f' : 's',
-                                             .bound = true});
+    flow_add(event->check, (struct flow_end){.ts = event->ts,
+                               .id = id,
+                               .line = event->line,
+                               .lane = event->lane,
+                               .phase = in ? 'f' : 's',
+                               .bound = true});
     return true;
 }
 
@@ -221,34 +277,47 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 /* An id is a number or a string; in id2 it says whether it is the process's or the trace's. */
 static bool judge_async(const struct event *event)
 {
-    yyjson_val *id = yyjson_obj_get(event->object, "id"), *scoped = yyjson_obj_get(event->object, "id2");
+    yyjson_val *id = yyjson_obj_get(event->object, "id"),
+               *scoped = yyjson_obj_get(event->object, "id2");
     uint64_t n = 0;
     if (scoped) id = yyjson_obj_get(scoped, yyjson_obj_get(scoped, "local") ? "local" : "global");
     const bool is_number = natural_in(id, EXACT_MAX, &n);
-    if (!is_number && !yyjson_is_str(id)) return BREACH(event, 4, "an async %c without id", event->phase);
+    if (!is_number && !yyjson_is_str(id))
+        return BREACH(event, 4, "an async %c without id", event->phase);
     if (event->phase == 'n') return true;
     char number[64];
-    snprintf(number, sizeof number, "%u %s%llu", event->pid, is_number ? "" : "-", (unsigned long long)n);
-    uint64_t span = hash_text(hash_text(hash_text(0xcbf29ce484222325, event->category), event->name), number);
+    snprintf(number, sizeof number, "%u %s%llu", event->pid, is_number ? "" : "-",
+        (unsigned long long)n);
+    uint64_t span =
+        hash_text(hash_text(hash_text(0xcbf29ce484222325, event->category), event->name), number);
     if (!is_number) span = hash_text(span, yyjson_get_str(id));
-    async_add(event->check, (struct async_end){.ts = event->ts, .span = span, .line = event->line, .phase = event->phase});
+    async_add(event->check,
+        (struct async_end){
+            .ts = event->ts, .span = span, .line = event->line, .phase = event->phase});
     return true;
 }
 
-/* The marks of a stream's life: one at its begin, which says where it comes from, and one at its end. */
+/* The marks of a stream's life: one at its begin, which says where it comes from, and one at its
+ * end. */
 static bool judge_life(const struct event *event)
 {
     yyjson_val *const args = event->args;
-    const bool begins = yyjson_obj_get(args, "origin"), ends = yyjson_obj_get(args, "destroyed") || yyjson_obj_get(args, "continues");
+    const bool begins = yyjson_obj_get(args, "origin"),
+               ends = yyjson_obj_get(args, "destroyed") || yyjson_obj_get(args, "continues");
     uint64_t stream;
     char life[64];
     if (!natural_in(yyjson_obj_get(args, "cs.stream"), CS_LANE_STREAMS - 1, &stream))
         return BREACH(event, 8, "a cs_stream mark without args.cs.stream");
     if (begins == ends)
-        return BREACH(event, 8, "a cs_stream mark is the begin of a life (args.origin) or its end (destroyed, continues)");
+        return BREACH(event, 8,
+            "a cs_stream mark is the begin of a life (args.origin) or its end (destroyed, "
+            "continues)");
     snprintf(life, sizeof life, "life of %u %llu", event->pid, (unsigned long long)stream);
-    async_add(event->check, (struct async_end){.ts = event->ts, .span = hash_text(0xcbf29ce484222325, life), .line = event->line,
-                                               .phase = begins ? 'b' : 'e', .life = true});
+    async_add(event->check, (struct async_end){.ts = event->ts,
+                                .span = hash_text(0xcbf29ce484222325, life),
+                                .line = event->line,
+                                .phase = begins ? 'b' : 'e',
+                                .life = true});
     return true;
 }
 
@@ -274,10 +343,13 @@ static bool judge_timed(struct event *event)
     event->end = event->ts;
     struct lane *lane = event->lane = lane_of(event->check, event->pid, event->tid);
     if (!lane->first_event) lane->first_event = event->line;
-    if (is_gpu_pid(event->check, event->pid) && !lane->named) return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
+    if (is_gpu_pid(event->check, event->pid) && !lane->named)
+        return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
     if (event->phase == 'C') return judge_counter(event);
     if (!judge_category(event)) return false;
-    if (!strcmp(event->category, "cs_audit") && !audit_row_judge(event->check, event->line, event->args)) return false;
+    if (!strcmp(event->category, "cs_audit") &&
+        !audit_row_judge(event->check, event->line, event->args))
+        return false;
     return judge_by_phase(event) && sums_row(event);
 }
 
@@ -290,7 +362,8 @@ static bool judge(struct event *event)
     if (event->args && !yyjson_is_obj(event->args)) return BREACH(event, 0, "args is no object");
     if (event->args && !judge_members(event, event->args)) return false;
     const char *phase = text_in(object, "ph");
-    if (strlen(phase) != 1 || !strchr("MXCiIbnestf", *phase)) return BREACH(event, 0, "no known ph");
+    if (strlen(phase) != 1 || !strchr("MXCiIbnestf", *phase))
+        return BREACH(event, 0, "no known ph");
     event->phase = *phase;
     event->name = text_in(object, "name");
     event->category = text_in(object, "cat");

@@ -1,6 +1,7 @@
 /*
- * Flows: the arrows of a trace. Perfetto draws one from the slice that its `s` lies in to the slice that its `f` lies in. Or from the slice with its bind_id and
- * flow_out to each with flow_in: these are an s and an f here, each at the begin of its own slice, and have numbers of their own.
+ * Flows: the arrows of a trace. Perfetto draws one from the slice that its `s` lies in to the slice
+ * that its `f` lies in. Or from the slice with its bind_id and flow_out to each with flow_in: these
+ * are an s and an f here, each at the begin of its own slice, and have numbers of their own.
  */
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
@@ -11,7 +12,8 @@
 
 void flow_add(struct check *check, struct flow_end end)
 {
-    check->flows = array_room(check->flows, check->flow_count, &check->flow_capacity, sizeof *check->flows);
+    check->flows =
+        array_room(check->flows, check->flow_count, &check->flow_capacity, sizeof *check->flows);
     check->flows[check->flow_count++] = end;
 }
 
@@ -22,7 +24,8 @@ static int flow_compare(const void *left, const void *right)
     const struct flow_end *a = left, *b = right;
     if (a->bound != b->bound) return a->bound - b->bound;
     if (a->id != b->id) return a->id < b->id ? -1 : 1;
-    if (a->phase != b->phase) return order[(unsigned char)a->phase] - order[(unsigned char)b->phase];
+    if (a->phase != b->phase)
+        return order[(unsigned char)a->phase] - order[(unsigned char)b->phase];
     return a->line < b->line ? -1 : a->line > b->line;
 }
 
@@ -32,25 +35,34 @@ static void flow_judge_place(struct check *check, const struct flow_end *end)
     const struct slice *slice = lane_slice_at(end->lane, end->ts);
     if (!slice) slice = lane_slice_around(end->lane, end->ts);
     if (!slice)
-        check_breach(check, end->line, 6, "the flow's ts lies in no slice of pid %u tid %u", end->lane->pid, end->lane->tid);
+        check_breach(check, end->line, 6, "the flow's ts lies in no slice of pid %u tid %u",
+            end->lane->pid, end->lane->tid);
     else if (slice->line > end->line)
-        check_breach(check, end->line, 6, "comes before its slice, which is on line %llu", LINE(slice->line));
+        check_breach(check, end->line, 6, "comes before its slice, which is on line %llu",
+            LINE(slice->line));
 }
 
-/* What comes after the s of its own flow; `start` is NULL where there is none. A slice of a window may be bound to one outside of it. */
-static void flow_judge_order(struct check *check, const struct flow_end *start, const struct flow_end *end, bool complete)
+/* What comes after the s of its own flow; `start` is NULL where there is none. A slice of a window
+ * may be bound to one outside of it. */
+static void flow_judge_order(
+    struct check *check, const struct flow_end *start, const struct flow_end *end, bool complete)
 {
     if (!start) {
-        if (complete && !(end->bound && check->windowed)) check_breach(check, end->line, 6, "flow %llu has no s", LINE(end->id));
+        if (complete && !(end->bound && check->windowed))
+            check_breach(check, end->line, 6, "flow %llu has no s", LINE(end->id));
     } else if (end->ts < start->ts) {
-        check_breach(check, end->line > start->line ? end->line : start->line, 6, "flow %llu: the %c lies before its s in time (lines %llu and %llu)",
-                     LINE(end->id), end->phase, LINE(end->line), LINE(start->line));
+        check_breach(check, end->line > start->line ? end->line : start->line, 6,
+            "flow %llu: the %c lies before its s in time (lines %llu and %llu)", LINE(end->id),
+            end->phase, LINE(end->line), LINE(start->line));
     } else if (end->bound && end->ts == start->ts) {
-        check_breach(check, end->line, 6, "flow %llu: both slices begin at one ts, and Perfetto takes the longer one for the first (line %llu)", LINE(end->id),
-                     LINE(start->line));
+        check_breach(check, end->line, 6,
+            "flow %llu: both slices begin at one ts, and Perfetto takes the longer one for the "
+            "first (line %llu)",
+            LINE(end->id), LINE(start->line));
     } else if (end->ts == start->ts && end->line < start->line) {
-        check_breach(check, start->line, 6, "flow %llu: at one ts the s comes first, and its %c is on line %llu", LINE(end->id), end->phase,
-                     LINE(end->line));
+        check_breach(check, start->line, 6,
+            "flow %llu: at one ts the s comes first, and its %c is on line %llu", LINE(end->id),
+            end->phase, LINE(end->line));
     }
 }
 
@@ -63,9 +75,11 @@ void flows_judge(struct check *check, bool complete)
         const struct flow_end *end = &check->flows[i], *before = i ? end - 1 : NULL;
         const bool same = before && before->id == end->id && before->bound == end->bound;
         if (!same) start = end->phase == 's' ? end : NULL;
-        if (same && before->phase == end->phase && end->phase != 't' && !(end->bound && end->phase == 'f'))
-            check_breach(check, end->line, 6, "flow %llu has an %c on line %llu already: ids are unique in the file", LINE(end->id), end->phase,
-                         LINE(before->line));
+        if (same && before->phase == end->phase && end->phase != 't' &&
+            !(end->bound && end->phase == 'f'))
+            check_breach(check, end->line, 6,
+                "flow %llu has an %c on line %llu already: ids are unique in the file",
+                LINE(end->id), end->phase, LINE(before->line));
         if (end->phase != 's') flow_judge_order(check, start, end, complete);
         flow_judge_place(check, end);
     }

@@ -64,8 +64,10 @@ void lanes_sort(struct check *check)
         if (lane->count) qsort(lane->slices, lane->count, sizeof *lane->slices, slice_compare);
 }
 
-/* Two slices that overlap partly, looking at lines up to `limit` alone; false if there are none. `stack` has room for all slices. */
-static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct slice **stack, const struct slice *pair[2])
+/* Two slices that overlap partly, looking at lines up to `limit` alone; false if there are none.
+ * `stack` has room for all slices. */
+static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct slice **stack,
+    const struct slice *pair[2])
 {
     size_t depth = 0;
     for (const struct slice *slice = lane->slices; slice < lane->slices + lane->count; slice++) {
@@ -81,7 +83,8 @@ static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct s
     return false;
 }
 
-/* The sweep finds some pair, not the one on the lowest line. Without the lines from there on there is no overlap: so bisect over lines. */
+/* The sweep finds some pair, not the one on the lowest line. Without the lines from there on there
+ * is no overlap: so bisect over lines. */
 static void lane_judge_overlap(struct check *check, const struct lane *lane)
 {
     size_t capacity = lane->count; /* full: array_room makes it twice that */
@@ -95,16 +98,19 @@ static void lane_judge_overlap(struct check *check, const struct lane *lane)
         }
         lane_overlap(lane, bad, stack, pair);
         uint64_t other = pair[0]->line == bad ? pair[1]->line : pair[0]->line;
-        check_breach(check, bad, 4, "overlaps the slice on line %llu partly: slices of pid %u tid %u must nest", (unsigned long long)other, lane->pid,
-                     lane->tid);
+        check_breach(check, bad, 4,
+            "overlaps the slice on line %llu partly: slices of pid %u tid %u must nest",
+            (unsigned long long)other, lane->pid, lane->tid);
     }
     free(stack);
 }
 
-/* Sorted, the longer of two stands first; where its line is the higher one, the file has them the wrong way round. */
+/* Sorted, the longer of two stands first; where its line is the higher one, the file has them the
+ * wrong way round. */
 static void lane_judge_order(struct check *check, const struct lane *lane)
 {
-    uint64_t lowest_shorter = 0; /* among the slices at this ts that are shorter than the current one: so go backwards */
+    uint64_t lowest_shorter =
+        0; /* among the slices at this ts that are shorter than the current one: so go backwards */
     int64_t ts = 0, end = 0;
     uint64_t lowest = 0; /* among those as short as the current one, and the shorter ones */
     for (size_t i = lane->count; i-- > 0;) {
@@ -114,8 +120,9 @@ static void lane_judge_order(struct check *check, const struct lane *lane)
         ts = slice->ts;
         end = slice->end;
         if (lowest_shorter && lowest_shorter < slice->line)
-            check_breach(check, slice->line, 4, "comes after the slice on line %llu, which starts at the same ts and is shorter",
-                         (unsigned long long)lowest_shorter);
+            check_breach(check, slice->line, 4,
+                "comes after the slice on line %llu, which starts at the same ts and is shorter",
+                (unsigned long long)lowest_shorter);
         if (!lowest || slice->line < lowest) lowest = slice->line;
     }
 }
@@ -151,7 +158,8 @@ const struct slice *lane_slice_around(const struct lane *lane, int64_t ts)
         if (lane->slices[middle].ts <= ts) low = middle + 1;
         else high = middle;
     }
-    /* The one that starts last may have ended; one that encloses it lies before. A few steps: then the lane is too busy to tell. */
+    /* The one that starts last may have ended; one that encloses it lies before. A few steps: then
+     * the lane is too busy to tell. */
     for (int steps = 0; low-- > 0 && steps < 4096; steps++)
         if (lane->slices[low].end > ts) return &lane->slices[low];
     return NULL;

@@ -6,10 +6,12 @@
 #include <string.h>
 #include <yyjson.h>
 
-/* Ids of async spans from here on are ranges of one thread that could not nest; those below are process ranges. */
+/* Ids of async spans from here on are ranges of one thread that could not nest; those below are
+ * process ranges. */
 #define CROSSING_SPANS (UINT64_C(1) << 40)
 
-static const char *const work_categories[WORK_KINDS] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range", "overhead"};
+static const char *const work_categories[WORK_KINDS] = {
+    "kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range", "overhead"};
 enum { OVERHEAD = 5 };
 
 /* 0: it has none. */
@@ -38,14 +40,17 @@ void sums_free(struct sums *sums)
 
 /* --- which rows are records --- */
 
-/* A range that lasts longer than a part is in each, and counts in one: where it ends if it was pushed, where it began if it is the process's. */
+/* A range that lasts longer than a part is in each, and counts in one: where it ends if it was
+ * pushed, where it began if it is the process's. */
 static bool annotation_counts(const struct event *event)
 {
-    static const char *const goes_on[] = {"goes on in the next part", "began in an earlier part, and goes on in the next"};
+    static const char *const goes_on[] = {
+        "goes on in the next part", "began in an earlier part, and goes on in the next"};
     const char *note = yyjson_get_str(yyjson_obj_get(event->args, "cs.note"));
     if (event->phase == 'e' || event->phase == 'n') return false;
     if (!note) return true;
-    const bool process_range = event->phase == 'b' && natural(yyjson_obj_get(event->object, "id2"), "local") < CROSSING_SPANS;
+    const bool process_range = event->phase == 'b' && natural(yyjson_obj_get(event->object, "id2"),
+                                                          "local") < CROSSING_SPANS;
     if (process_range) return strcmp(note, "began in an earlier part") != 0;
     return !is_one_of(note, goes_on, sizeof goes_on / sizeof *goes_on);
 }
@@ -53,8 +58,10 @@ static bool annotation_counts(const struct event *event)
 static bool is_record(const struct event *event)
 {
     static const char *const slices[] = {"cuda_driver", "cuda_runtime", "cs_callback", "cs_policy"};
-    if (!strcmp(event->category, "user_annotation")) return strchr("XiIb", event->phase) && annotation_counts(event);
-    return event->phase == 'X' && is_one_of(event->category, slices, sizeof slices / sizeof *slices);
+    if (!strcmp(event->category, "user_annotation"))
+        return strchr("XiIb", event->phase) && annotation_counts(event);
+    return event->phase == 'X' &&
+           is_one_of(event->category, slices, sizeof slices / sizeof *slices);
 }
 
 /* --- calls and work --- */
@@ -62,18 +69,22 @@ static bool is_record(const struct event *event)
 static void call_add(struct sums *sums, const struct event *event)
 {
     const uint64_t correlation = natural(event->args, "correlation");
-    if (!strncmp(event->name, "cuStreamBeginCapture", 20) || !strncmp(event->name, "cuStreamEndCapture", 18)) sums->captures = true;
+    if (!strncmp(event->name, "cuStreamBeginCapture", 20) ||
+        !strncmp(event->name, "cuStreamEndCapture", 18))
+        sums->captures = true;
     if (event->ts < sums->host_from) sums->host_from = event->ts;
     if (!correlation) return;
     if (correlation > sums->correlation_max) sums->correlation_max = correlation;
-    sums->calls = array_room(sums->calls, sums->call_count, &sums->call_capacity, sizeof *sums->calls);
+    sums->calls =
+        array_room(sums->calls, sums->call_count, &sums->call_capacity, sizeof *sums->calls);
     sums->calls[sums->call_count++] = (struct call){.correlation = correlation,
-                                                    .ts = event->ts,
-                                                    .end = event->end,
-                                                    .tid = event->tid,
-                                                    .stream = (uint32_t)natural(event->args, "cs.stream"),
-                                                    .device = (uint16_t)natural(event->args, "cs.device"),
-                                                    .launches = !strncmp(event->name, "cuLaunch", 8) && strncmp(event->name, "cuLaunchHost", 12)};
+        .ts = event->ts,
+        .end = event->end,
+        .tid = event->tid,
+        .stream = (uint32_t)natural(event->args, "cs.stream"),
+        .device = (uint16_t)natural(event->args, "cs.device"),
+        .launches =
+            !strncmp(event->name, "cuLaunch", 8) && strncmp(event->name, "cuLaunchHost", 12)};
 }
 
 static void work_add(struct sums *sums, const struct event *event, int kind)
@@ -85,8 +96,10 @@ static void work_add(struct sums *sums, const struct event *event, int kind)
         sums->without_call++;
         return;
     }
-    sums->works = array_room(sums->works, sums->work_count, &sums->work_capacity, sizeof *sums->works);
-    sums->works[sums->work_count++] = (struct work){correlation, (uint64_t)event->pid << 32 | (uint32_t)natural(event->args, "stream")};
+    sums->works =
+        array_room(sums->works, sums->work_count, &sums->work_capacity, sizeof *sums->works);
+    sums->works[sums->work_count++] = (struct work){
+        correlation, (uint64_t)event->pid << 32 | (uint32_t)natural(event->args, "stream")};
 }
 
 static void gap_add(struct sums *sums, const struct event *event)
@@ -101,12 +114,14 @@ static void gap_add(struct sums *sums, const struct event *event)
 static bool loss_add(const struct event *event)
 {
     struct sums *sums = &event->check->sums;
-    yyjson_val *calls = yyjson_obj_get(event->args, "count"), *work = yyjson_obj_get(event->args, "gpu_work");
+    yyjson_val *calls = yyjson_obj_get(event->args, "count"),
+               *work = yyjson_obj_get(event->args, "gpu_work");
     const char *cause = yyjson_get_str(yyjson_obj_get(event->args, "cause"));
     uint64_t lost_calls = 0, lost_work = 0;
     if ((!calls && !work) || (calls && !natural_in(calls, 0x1p53, &lost_calls)) ||
         (work && !natural_in(work, 0x1p53, &lost_work)))
-        return check_breach(event->check, event->line, 10, "a cs_loss slice without an integer args.count or args.gpu_work");
+        return check_breach(event->check, event->line, 10,
+            "a cs_loss slice without an integer args.count or args.gpu_work");
     sums->lost_calls += lost_calls;
     sums->lost_work += lost_work;
     sums->no_lane |= cause && !strncmp(cause, "more streams", 12);
@@ -121,7 +136,8 @@ bool sums_row(const struct event *event)
     if (!strcmp(event->category, "cs_loss")) return loss_add(event);
     if (!strcmp(event->category, "cuda_driver")) sums->driver_calls++, call_add(sums, event);
     if (!strcmp(event->category, "cs_window")) gap_add(sums, event);
-    if (!strcmp(event->category, "cs_stream") && !strcmp(event->name, "capture")) sums->captures = true;
+    if (!strcmp(event->category, "cs_stream") && !strcmp(event->name, "capture"))
+        sums->captures = true;
     for (int kind = 0; kind < WORK_KINDS; kind++)
         if (!strcmp(event->category, work_categories[kind])) work_add(sums, event, kind);
     return true;

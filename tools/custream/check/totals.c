@@ -29,7 +29,10 @@ struct judged {
 
 #define BREACH(judged, rule, ...) check_breach((judged)->check, (judged)->line, rule, __VA_ARGS__)
 
-static const cJSON *member(const cJSON *object, const char *name) { return cJSON_GetObjectItemCaseSensitive(object, name); }
+static const cJSON *member(const cJSON *object, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, name);
+}
 
 /* -1: it has none. */
 static double number(const cJSON *object, const char *name)
@@ -45,11 +48,14 @@ static double number_or_0(const cJSON *object, const char *name)
 }
 
 /* totals.NAME, or totals.gpu.NAME, is what was counted. */
-static bool agrees(const struct judged *j, const cJSON *object, const char *path, const char *name, uint64_t count, const char *what)
+static bool agrees(const struct judged *j, const cJSON *object, const char *path, const char *name,
+    uint64_t count, const char *what)
 {
     double said = number(object, name);
     if (said < 0) return BREACH(j, 12, "the trailer has no %s%s", path, name);
-    if (said != (double)count) return BREACH(j, 12, "%s%s is %.15g, and there are %llu %s", path, name, said, LINE(count), what);
+    if (said != (double)count)
+        return BREACH(
+            j, 12, "%s%s is %.15g, and there are %llu %s", path, name, said, LINE(count), what);
     return true;
 }
 
@@ -57,16 +63,22 @@ static bool agrees(const struct judged *j, const cJSON *object, const char *path
 
 static bool losses_agree(const struct judged *j)
 {
-    const cJSON *lost = member(j->totals, "lost_records"), *gpu = member(j->totals, "gpu"), *not_written = member(j->totals, "not_written");
-    const double work = number_or_0(gpu, "lost"), cut_work = number_or_0(not_written, "gpu_work"), cut_calls = number_or_0(not_written, "calls");
+    const cJSON *lost = member(j->totals, "lost_records"), *gpu = member(j->totals, "gpu"),
+                *not_written = member(j->totals, "not_written");
+    const double work = number_or_0(gpu, "lost"), cut_work = number_or_0(not_written, "gpu_work"),
+                 cut_calls = number_or_0(not_written, "calls");
     if (!cJSON_IsNumber(lost)) return BREACH(j, 10, "the trailer has no totals.lost_records");
     if (lost->valuedouble != (double)j->sums->lost_calls)
-        return BREACH(j, 10, "totals.lost_records is %.15g, and the cs_loss slices have %llu", lost->valuedouble, LINE(j->sums->lost_calls));
+        return BREACH(j, 10, "totals.lost_records is %.15g, and the cs_loss slices have %llu",
+            lost->valuedouble, LINE(j->sums->lost_calls));
     if (cut_calls > lost->valuedouble)
-        return BREACH(j, 12, "totals.not_written.calls is %.15g, and totals.lost_records %.15g", cut_calls, lost->valuedouble);
+        return BREACH(j, 12, "totals.not_written.calls is %.15g, and totals.lost_records %.15g",
+            cut_calls, lost->valuedouble);
     if (work + cut_work != (double)j->sums->lost_work)
-        return BREACH(j, 12, "totals.gpu.lost is %.15g, and the cs_loss slices have %llu pieces of GPU work, of which %.15g are not_written", work,
-                      LINE(j->sums->lost_work), cut_work);
+        return BREACH(j, 12,
+            "totals.gpu.lost is %.15g, and the cs_loss slices have %llu pieces of GPU work, of "
+            "which %.15g are not_written",
+            work, LINE(j->sums->lost_work), cut_work);
     return true;
 }
 
@@ -74,26 +86,33 @@ static bool losses_agree(const struct judged *j)
 
 static const struct {
     const char *name, *what;
-} kinds[WORK_KINDS] = {{"kernels", "kernel slices"},     {"copies", "gpu_memcpy slices"}, {"memsets", "gpu_memset slices"},
-                       {"graphs", "gpu_graph slices"},   {"ranges", "gpu_range slices"},  {"overhead", "overhead slices"}};
+} kinds[WORK_KINDS] = {{"kernels", "kernel slices"}, {"copies", "gpu_memcpy slices"},
+    {"memsets", "gpu_memset slices"}, {"graphs", "gpu_graph slices"},
+    {"ranges", "gpu_range slices"}, {"overhead", "overhead slices"}};
 
 static bool work_agrees(const struct judged *j)
 {
     const cJSON *gpu = member(j->totals, "gpu");
     for (int i = 0; i < WORK_KINDS; i++) {
         if (!gpu && j->sums->kinds[i])
-            return BREACH(j, 12, "the trailer has no totals.gpu, and there are %llu %s", LINE(j->sums->kinds[i]), kinds[i].what);
-        if (gpu && !agrees(j, gpu, "totals.gpu.", kinds[i].name, j->sums->kinds[i], kinds[i].what)) return false;
+            return BREACH(j, 12, "the trailer has no totals.gpu, and there are %llu %s",
+                LINE(j->sums->kinds[i]), kinds[i].what);
+        if (gpu && !agrees(j, gpu, "totals.gpu.", kinds[i].name, j->sums->kinds[i], kinds[i].what))
+            return false;
     }
-    return !gpu || agrees(j, gpu, "totals.gpu.", "without_call", j->sums->without_call, "pieces of GPU work without a correlation");
+    return !gpu || agrees(j, gpu, "totals.gpu.", "without_call", j->sums->without_call,
+                       "pieces of GPU work without a correlation");
 }
 
 /* A file is a sample as a whole or not at all. */
 static bool sample_agrees(const struct judged *j)
 {
-    const cJSON *gpu = member(j->totals, "gpu"), *header = member(member(j->whole, "metadata"), "gpu_sample");
+    const cJSON *gpu = member(j->totals, "gpu"),
+                *header = member(member(j->whole, "metadata"), "gpu_sample");
     const double said = number_or_0(gpu, "sample"), began = header ? header->valuedouble : 0;
-    return !gpu || said == began || BREACH(j, 12, "totals.gpu.sample is %.15g, and the header's gpu_sample %.15g", said, began);
+    return !gpu || said == began ||
+           BREACH(
+               j, 12, "totals.gpu.sample is %.15g, and the header's gpu_sample %.15g", said, began);
 }
 
 static int call_by_correlation(const void *left, const void *right)
@@ -116,11 +135,14 @@ static int call_by_place(const void *left, const void *right)
 static uint64_t works_match(struct sums *sums)
 {
     uint64_t foreign = 0;
-    if (sums->call_count) qsort(sums->calls, sums->call_count, sizeof *sums->calls, call_by_correlation);
+    if (sums->call_count)
+        qsort(sums->calls, sums->call_count, sizeof *sums->calls, call_by_correlation);
     for (size_t i = 0; i < sums->work_count; i++) {
         const struct work *work = &sums->works[i];
         const struct call key = {.correlation = work->correlation};
-        struct call *call = sums->call_count ? bsearch(&key, sums->calls, sums->call_count, sizeof key, call_by_correlation) : NULL;
+        struct call *call = sums->call_count ? bsearch(&key, sums->calls, sums->call_count,
+                                                   sizeof key, call_by_correlation)
+                                             : NULL;
         foreign += !call;
         if (!call) continue;
         call->works = true;
@@ -129,23 +151,36 @@ static uint64_t works_match(struct sums *sums)
     return foreign;
 }
 
-/* An arrow leads to each piece of work whose call is in the file. A process that dies, or a file that ends, between the two has one less. */
+/* An arrow leads to each piece of work whose call is in the file. A process that dies, or a file
+ * that ends, between the two has one less. */
 static bool arrows_agree(const struct judged *j, uint64_t foreign)
 {
     const uint64_t here = j->sums->work_count - foreign, arrows = j->sums->arrows;
     const double between = number_or_0(j->totals, "arrows_between_parts");
-    if (j->part < 2 && foreign) return BREACH(j, 12, "%llu pieces of GPU work have a correlation that no call has", LINE(foreign));
+    if (j->part < 2 && foreign)
+        return BREACH(
+            j, 12, "%llu pieces of GPU work have a correlation that no call has", LINE(foreign));
     if (j->part >= 2 && (double)foreign > between)
-        return BREACH(j, 12, "totals.arrows_between_parts is %.15g, and %llu pieces of GPU work have their call in no row", between, LINE(foreign));
+        return BREACH(j, 12,
+            "totals.arrows_between_parts is %.15g, and %llu pieces of GPU work have their call in "
+            "no row",
+            between, LINE(foreign));
     if (arrows == here || (!j->complete && arrows + 1 == here)) return true;
-    return BREACH(j, 12, "%llu arrows lead to GPU work, and %llu pieces of it have their call in the file", LINE(arrows), LINE(here));
+    return BREACH(j, 12,
+        "%llu arrows lead to GPU work, and %llu pieces of it have their call in the file",
+        LINE(arrows), LINE(here));
 }
 
-static bool is_same_stream(const struct call *a, const struct call *b) { return a->device == b->device && a->stream == b->stream; }
+static bool is_same_stream(const struct call *a, const struct call *b)
+{
+    return a->device == b->device && a->stream == b->stream;
+}
 
-/* Of the calls on one stream, by thread and time: launches without work behind which something came that was enqueued later. `least`: by the same
- * thread, so that the recorder has met the two in that order; `most`: by any, as far as the times of two threads tell which was first. */
-static void passed_on_stream(const struct call *from, const struct call *end, uint64_t *least, uint64_t *most)
+/* Of the calls on one stream, by thread and time: launches without work behind which something came
+ * that was enqueued later. `least`: by the same thread, so that the recorder has met the two in
+ * that order; `most`: by any, as far as the times of two threads tell which was first. */
+static void passed_on_stream(
+    const struct call *from, const struct call *end, uint64_t *least, uint64_t *most)
 {
     enum { UNSURE_NS = 1000000 };
     int64_t last = INT64_MIN, last_of_thread = INT64_MIN; /* when a call was made whose work came */
@@ -175,8 +210,9 @@ static bool launches_hidden(const struct judged *j, const cJSON *gpu)
 {
     const char *source = cJSON_GetStringValue(member(gpu, "source"));
     const struct sums *sums = j->sums;
-    return !j->complete || sums->captures || sums->no_lane || sums->correlation_max >= CALLS_KEPT || member(j->totals, "windows") ||
-           member(j->totals, "left_out_by_rule") || number(gpu, "without_times") > 0 || !source || strcmp(source, "cupti");
+    return !j->complete || sums->captures || sums->no_lane || sums->correlation_max >= CALLS_KEPT ||
+           member(j->totals, "windows") || member(j->totals, "left_out_by_rule") ||
+           number(gpu, "without_times") > 0 || !source || strcmp(source, "cupti");
 }
 
 static bool missing_launches_agree(const struct judged *j)
@@ -191,12 +227,19 @@ static bool missing_launches_agree(const struct judged *j)
     launches_passed(j->sums, &least, &most);
     if (!j->complete) { /* what came behind them may not be in the file, nor they */
         most = j->sums->lost_calls;
-        for (size_t i = 0; i < j->sums->call_count; i++) most += j->sums->calls[i].launches && !j->sums->calls[i].works;
+        for (size_t i = 0; i < j->sums->call_count; i++)
+            most += j->sums->calls[i].launches && !j->sums->calls[i].works;
     }
     if (said > (double)most)
-        return BREACH(j, 12, "%s is %.15g, and there are %llu launches without work behind which other work may have come", name, said, LINE(most));
+        return BREACH(j, 12,
+            "%s is %.15g, and there are %llu launches without work behind which other work may "
+            "have come",
+            name, said, LINE(most));
     if (said < (double)least && !launches_hidden(j, gpu))
-        return BREACH(j, 12, "%s is %.15g, and there are %llu launches without work behind which work of their stream came", name, said, LINE(least));
+        return BREACH(j, 12,
+            "%s is %.15g, and there are %llu launches without work behind which work of their "
+            "stream came",
+            name, said, LINE(least));
     return true;
 }
 
@@ -208,20 +251,21 @@ struct window {
 
 static int64_t ns_of(double us) { return llrint(us * 1000); }
 
-/* The scale on which the recorder puts old times gets coarser in a run of hours: a row was written on the finer one. */
+/* The scale on which the recorder puts old times gets coarser in a run of hours: a row was written
+ * on the finer one. */
 static bool is_same_time(int64_t a, int64_t b, const struct window *window)
 {
     const int64_t hour = INT64_C(3600000000000), coarse = 1000000;
     return a == b || (window->to > hour && llabs(a - b) <= coarse);
 }
 
-/* The windows that are listed; how many, -1 where one is not as it should be. `windows` has room for WINDOWS_LISTED. */
+/* The windows that are listed; how many, -1 where one is not as it should be. `windows` has room
+ * for WINDOWS_LISTED. */
 static int windows_read(const cJSON *list, struct window *windows)
 {
     int n = 0;
     const cJSON *one;
-    cJSON_ArrayForEach(one, list)
-    {
+    cJSON_ArrayForEach(one, list) {
         double from = number(one, "from_us"), to = number(one, "to_us");
         if (n == WINDOWS_LISTED || from < 0) return -1;
         windows[n++] = (struct window){ns_of(from), to < 0 ? INT64_MAX : ns_of(to)};
@@ -231,8 +275,10 @@ static int windows_read(const cJSON *list, struct window *windows)
 
 static bool lies_in(const struct gap *gap, const struct window *window)
 {
-    if (gap->end - gap->ts <= 1 || gap->ts >= window->to || gap->end <= window->from) return false; /* one that has no length is a nanosecond long */
-    return !is_same_time(gap->ts, window->to, window) && !is_same_time(gap->end, window->from, window);
+    if (gap->end - gap->ts <= 1 || gap->ts >= window->to || gap->end <= window->from)
+        return false; /* one that has no length is a nanosecond long */
+    return !is_same_time(gap->ts, window->to, window) &&
+           !is_same_time(gap->end, window->from, window);
 }
 
 /* Nothing was recorded in a gap, so none lies in a window. */
@@ -242,8 +288,10 @@ static bool gaps_agree(const struct judged *j, const struct window *windows, int
         for (int w = 0; w < n; w++) {
             const struct gap *gap = &j->sums->gaps[i];
             if (lies_in(gap, &windows[w]))
-                return BREACH(j, 12, "totals.windows: the cs_window slice on line %llu lies in a window, from %.3f us on", LINE(gap->line),
-                              (double)windows[w].from / 1000);
+                return BREACH(j, 12,
+                    "totals.windows: the cs_window slice on line %llu lies in a window, from %.3f "
+                    "us on",
+                    LINE(gap->line), (double)windows[w].from / 1000);
         }
     return true;
 }
@@ -253,20 +301,28 @@ static bool windows_part(const struct judged *j, const struct window *windows, i
 {
     for (int w = 0; w < n; w++) {
         bool found = windows[w].to == INT64_MAX || windows[w].to < j->sums->host_from;
-        for (size_t i = 0; i < j->sums->gap_count && !found; i++) found = is_same_time(j->sums->gaps[i].ts, windows[w].to, &windows[w]);
-        if (!found) return BREACH(j, 12, "totals.windows: no cs_window slice begins where a window ends, at %.3f us", (double)windows[w].to / 1000);
+        for (size_t i = 0; i < j->sums->gap_count && !found; i++)
+            found = is_same_time(j->sums->gaps[i].ts, windows[w].to, &windows[w]);
+        if (!found)
+            return BREACH(j, 12,
+                "totals.windows: no cs_window slice begins where a window ends, at %.3f us",
+                (double)windows[w].to / 1000);
     }
     return true;
 }
 
-/* How long it was recorded: the windows that are over, and the present one up to when the trailer was written. */
-static bool recorded_time_agrees(const struct judged *j, const cJSON *said, const struct window *windows, int n)
+/* How long it was recorded: the windows that are over, and the present one up to when the trailer
+ * was written. */
+static bool recorded_time_agrees(
+    const struct judged *j, const cJSON *said, const struct window *windows, int n)
 {
     int64_t sum = 0, recorded = ns_of(number(said, "recorded_us"));
     bool open = n && windows[n - 1].to == INT64_MAX;
-    for (int w = 0; w < n; w++) sum += windows[w].to == INT64_MAX ? 0 : windows[w].to - windows[w].from;
+    for (int w = 0; w < n; w++)
+        sum += windows[w].to == INT64_MAX ? 0 : windows[w].to - windows[w].from;
     if (open || !n ? recorded >= sum : is_same_time(recorded, sum, &windows[n - 1])) return true;
-    return BREACH(j, 12, "totals.windows.recorded_us is %.3f, and the windows listed have %.3f", (double)recorded / 1000, (double)sum / 1000);
+    return BREACH(j, 12, "totals.windows.recorded_us is %.3f, and the windows listed have %.3f",
+        (double)recorded / 1000, (double)sum / 1000);
 }
 
 static bool windows_agree(const struct judged *j)
@@ -275,14 +331,21 @@ static bool windows_agree(const struct judged *j)
     const cJSON *said = member(j->totals, "windows"), *last = member(said, "last");
     const double opened = number(said, "opened");
     const int n = windows_read(last, windows);
-    if (!said) return !j->sums->gap_count || BREACH(j, 12, "there are %llu cs_window slices, and no totals.windows", LINE(j->sums->gap_count));
-    if (opened < 0 || n < 0 || !cJSON_IsArray(last)) return BREACH(j, 12, "totals.windows: opened, and a list of the last with from_us each");
-    if (member(said, "untold") || (!n && !j->complete)) return true; /* some steps are missing; or it was shortened to fit */
+    if (!said)
+        return !j->sums->gap_count ||
+               BREACH(j, 12, "there are %llu cs_window slices, and no totals.windows",
+                   LINE(j->sums->gap_count));
+    if (opened < 0 || n < 0 || !cJSON_IsArray(last))
+        return BREACH(j, 12, "totals.windows: opened, and a list of the last with from_us each");
+    if (member(said, "untold") || (!n && !j->complete))
+        return true; /* some steps are missing; or it was shortened to fit */
     if (n != (opened < WINDOWS_LISTED ? opened : WINDOWS_LISTED))
-        return BREACH(j, 12, "totals.windows.opened is %.15g, and %d windows are listed", opened, n);
+        return BREACH(
+            j, 12, "totals.windows.opened is %.15g, and %d windows are listed", opened, n);
     if (n && cJSON_IsTrue(member(said, "open")) != (windows[n - 1].to == INT64_MAX))
         return BREACH(j, 12, "totals.windows.open is not what the last of them says");
-    if (!gaps_agree(j, windows, n) || (opened == n && !recorded_time_agrees(j, said, windows, n))) return false;
+    if (!gaps_agree(j, windows, n) || (opened == n && !recorded_time_agrees(j, said, windows, n)))
+        return false;
     return !j->complete || j->part || windows_part(j, windows, n);
 }
 
@@ -292,51 +355,69 @@ static bool in_parts_agrees(const struct judged *j, const char *name, const char
 {
     const double all = number(j->totals, name);
     if (j->part == 1 ? all == own : all >= own) return true;
-    return BREACH(j, 12, "totals.%s is %.15g, and %s in part %.15g %.15g", name, all, what, j->part, own);
+    return BREACH(
+        j, 12, "totals.%s is %.15g, and %s in part %.15g %.15g", name, all, what, j->part, own);
 }
 
 static bool parts_agree(const struct judged *j)
 {
     const cJSON *gpu = member(j->totals, "gpu");
-    const double recorded = number(j->totals, "recorded"), all = number(j->totals, "recorded_in_all_parts"), lost = number(j->totals, "lost_records"),
-                 calls = number(j->totals, "calls"), calls_in_all = number(j->totals, "calls_in_all_parts"),
-                 lost_in_all = number(j->totals, "lost_in_all_parts"), deleted = number_or_0(j->totals, "recorded_in_deleted_parts");
-    if (!j->part && j->check->part) return BREACH(j, 12, "the header says part %.15g, and the trailer has no totals.part", j->check->part);
+    const double recorded = number(j->totals, "recorded"),
+                 all = number(j->totals, "recorded_in_all_parts"),
+                 lost = number(j->totals, "lost_records"), calls = number(j->totals, "calls"),
+                 calls_in_all = number(j->totals, "calls_in_all_parts"),
+                 lost_in_all = number(j->totals, "lost_in_all_parts"),
+                 deleted = number_or_0(j->totals, "recorded_in_deleted_parts");
+    if (!j->part && j->check->part)
+        return BREACH(j, 12, "the header says part %.15g, and the trailer has no totals.part",
+            j->check->part);
     if (!j->part) return true;
-    if (j->check->part != j->part) return BREACH(j, 12, "totals.part is %.15g, and the header's %.15g", j->part, j->check->part);
+    if (j->check->part != j->part)
+        return BREACH(
+            j, 12, "totals.part is %.15g, and the header's %.15g", j->part, j->check->part);
     if (j->part == 1 ? all != recorded : all < recorded + deleted)
-        return BREACH(j, 12, "totals.recorded_in_all_parts is %.15g, and recorded in part %.15g %.15g, in deleted ones %.15g", all, j->part, recorded,
-                      deleted);
+        return BREACH(j, 12,
+            "totals.recorded_in_all_parts is %.15g, and recorded in part %.15g %.15g, in deleted "
+            "ones %.15g",
+            all, j->part, recorded, deleted);
     if (j->part == 1 ? calls_in_all != calls : calls_in_all < calls)
-        return BREACH(j, 12, "totals.calls_in_all_parts is %.15g, and calls in part %.15g %.15g", calls_in_all, j->part, calls);
+        return BREACH(j, 12, "totals.calls_in_all_parts is %.15g, and calls in part %.15g %.15g",
+            calls_in_all, j->part, calls);
     if (j->part == 1 ? lost_in_all != lost : lost_in_all < lost)
-        return BREACH(j, 12, "totals.lost_in_all_parts is %.15g, and lost_records in part %.15g %.15g", lost_in_all, j->part, lost);
-    if (!in_parts_agrees(j, "gpu_work_without_times_in_all_parts", "launches_without_kernel and without_times",
-                         number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times")) ||
+        return BREACH(j, 12,
+            "totals.lost_in_all_parts is %.15g, and lost_records in part %.15g %.15g", lost_in_all,
+            j->part, lost);
+    if (!in_parts_agrees(j, "gpu_work_without_times_in_all_parts",
+            "launches_without_kernel and without_times",
+            number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times")) ||
         (format_says(j->check->format, FORMAT_WITHOUT_CALL_IN_ALL) &&
-         !in_parts_agrees(j, "gpu_work_without_call_in_all_parts", "without_call", number_or_0(gpu, "without_call"))))
+            !in_parts_agrees(j, "gpu_work_without_call_in_all_parts", "without_call",
+                number_or_0(gpu, "without_call"))))
         return false;
     if (number_or_0(j->totals, "parts_deleted") >= j->part)
-        return BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g", number(j->totals, "parts_deleted"), j->part);
+        return BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g",
+            number(j->totals, "parts_deleted"), j->part);
     return true;
 }
 
 /* The groups are all that there are but in a long list, which may have been cut. */
 static bool leaks_agree(const struct judged *j)
 {
-    static const char *const kinds[][2] = {{"leaked_streams", "stream"}, {"leaked_events", "event"}};
+    static const char *const kinds[][2] = {
+        {"leaked_streams", "stream"}, {"leaked_events", "event"}};
     const cJSON *groups = member(j->whole, "neverDestroyed"), *group;
-    const bool all = cJSON_GetArraySize(groups) < GROUPS_SURE && j->check->trailer_bytes < TRAILER_SURE;
+    const bool all =
+        cJSON_GetArraySize(groups) < GROUPS_SURE && j->check->trailer_bytes < TRAILER_SURE;
     for (int kind = 0; kind < 2; kind++) {
         double sum = 0, said = number(j->totals, kinds[kind][0]);
-        cJSON_ArrayForEach(group, groups)
-        {
+        cJSON_ArrayForEach(group, groups) {
             const char *object = cJSON_GetStringValue(member(group, "object"));
             if (object && !strcmp(object, kinds[kind][1])) sum += number_or_0(group, "count");
         }
         if (said < 0 && !groups) continue;
         if (all ? said != sum : said < sum)
-            return BREACH(j, 12, "totals.%s is %.15g, and neverDestroyed has %.15g", kinds[kind][0], said < 0 ? 0 : said, sum);
+            return BREACH(j, 12, "totals.%s is %.15g, and neverDestroyed has %.15g", kinds[kind][0],
+                said < 0 ? 0 : said, sum);
     }
     return true;
 }
@@ -345,19 +426,24 @@ bool totals_judge(struct check *check, uint64_t line)
 {
     const cJSON *totals = member(check->whole, "totals");
     const struct judged j = {.check = check,
-                             .sums = &check->sums,
-                             .line = line,
-                             .whole = check->whole,
-                             .totals = totals,
-                             .complete = !check->cut && !member(totals, "ended"),
-                             .part = number_or_0(totals, "part")};
+        .sums = &check->sums,
+        .line = line,
+        .whole = check->whole,
+        .totals = totals,
+        .complete = !check->cut && !member(totals, "ended"),
+        .part = number_or_0(totals, "part")};
     /* What is missing from a window, or what a file without totals had, nobody knows. */
     if ((check->merged || check->is_cut_out) && !member(totals, "recorded")) return true;
     if (!losses_agree(&j)) return false;
-    if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded, "rows of calls, callbacks, delays, ranges and marks")) return false;
+    if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded,
+            "rows of calls, callbacks, delays, ranges and marks"))
+        return false;
     if (check->merged) return work_agrees(&j); /* the rest is said of each process, not of all */
-    if (!agrees(&j, totals, "totals.", "calls", check->sums.driver_calls, "rows of driver calls")) return false;
-    if (!work_agrees(&j) || !sample_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) || !missing_launches_agree(&j)) return false;
+    if (!agrees(&j, totals, "totals.", "calls", check->sums.driver_calls, "rows of driver calls"))
+        return false;
+    if (!work_agrees(&j) || !sample_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) ||
+        !missing_launches_agree(&j))
+        return false;
     return parts_agree(&j) && windows_agree(&j) && leaks_agree(&j);
 }
 
@@ -377,7 +463,8 @@ static cJSON *object_in(cJSON *object, const char *name)
 
 static void gpu_make(cJSON *totals, const struct check *check)
 {
-    const char *source = cJSON_GetStringValue(member(member(check->whole, "metadata"), "gpu_time_source"));
+    const char *source =
+        cJSON_GetStringValue(member(member(check->whole, "metadata"), "gpu_time_source"));
     const double sample = number(member(check->whole, "metadata"), "gpu_sample");
     cJSON *gpu = object_in(totals, "gpu");
     if (!cJSON_AddStringToObject(gpu, "source", source ? source : "none")) out_of_memory();
@@ -387,14 +474,16 @@ static void gpu_make(cJSON *totals, const struct check *check)
     say(gpu, "lost", (double)check->sums.lost_work);
 }
 
-/* The oldest part goes when a new one has begun: the part's own last flush knows of that, and the part before it does not. */
+/* The oldest part goes when a new one has begun: the part's own last flush knows of that, and the
+ * part before it does not. */
 static double of_deleted(const char *name, const cJSON *before, const cJSON *last)
 {
     const double earlier = number_or_0(before, name), later = number_or_0(last, name);
     return later > earlier ? later : earlier;
 }
 
-/* The totals of the part before this one, and of this part's last flush, NULL where they are not known. Without the former the sums are those of this part. */
+/* The totals of the part before this one, and of this part's last flush, NULL where they are not
+ * known. Without the former the sums are those of this part. */
 static void part_make(cJSON *totals, struct check *check, const cJSON *before, const cJSON *last)
 {
     const struct sums *sums = &check->sums;
@@ -402,14 +491,22 @@ static void part_make(cJSON *totals, struct check *check, const cJSON *before, c
     say(totals, "part", check->part);
     say(totals, "parts_deleted", of_deleted("parts_deleted", before, last));
     say(totals, "recorded_in_deleted_parts", of_deleted("recorded_in_deleted_parts", before, last));
-    say(totals, "recorded_in_all_parts", number_or_0(before, "recorded_in_all_parts") + (double)sums->recorded);
-    say(totals, "calls_in_all_parts", number_or_0(before, "calls_in_all_parts") + (double)sums->driver_calls);
-    say(totals, "lost_in_all_parts", number_or_0(before, "lost_in_all_parts") + (double)sums->lost_calls);
-    say(totals, "gpu_work_in_all_parts", number_or_0(before, "gpu_work_in_all_parts") + (double)(sums->without_call + sums->work_count));
+    say(totals, "recorded_in_all_parts",
+        number_or_0(before, "recorded_in_all_parts") + (double)sums->recorded);
+    say(totals, "calls_in_all_parts",
+        number_or_0(before, "calls_in_all_parts") + (double)sums->driver_calls);
+    say(totals, "lost_in_all_parts",
+        number_or_0(before, "lost_in_all_parts") + (double)sums->lost_calls);
+    say(totals, "gpu_work_in_all_parts",
+        number_or_0(before, "gpu_work_in_all_parts") +
+            (double)(sums->without_call + sums->work_count));
     if (format_says(check->format, FORMAT_WITHOUT_CALL_IN_ALL))
-        say(totals, "gpu_work_without_call_in_all_parts", number_or_0(before, "gpu_work_without_call_in_all_parts") + (double)sums->without_call);
-    say(totals, "gpu_work_without_times_in_all_parts", number_or_0(before, "gpu_work_without_times_in_all_parts"));
-    say(totals, "gpu_work_lost_in_all_parts", number_or_0(before, "gpu_work_lost_in_all_parts") + (double)sums->lost_work);
+        say(totals, "gpu_work_without_call_in_all_parts",
+            number_or_0(before, "gpu_work_without_call_in_all_parts") + (double)sums->without_call);
+    say(totals, "gpu_work_without_times_in_all_parts",
+        number_or_0(before, "gpu_work_without_times_in_all_parts"));
+    say(totals, "gpu_work_lost_in_all_parts",
+        number_or_0(before, "gpu_work_lost_in_all_parts") + (double)sums->lost_work);
 }
 
 cJSON *totals_make(struct check *check, uint64_t cut_bytes, const cJSON *before, const cJSON *last)
@@ -440,14 +537,19 @@ void totals_state(struct check *check)
     verdict_read(&verdict, check->whole, list, sizeof list);
     verdict.lost_calls = check->sums.lost_calls; /* of this part */
     verdict.lost_work = check->sums.lost_work;
-    verdict.without_call = (cs_u64)number_or_0(member(member(check->whole, "totals"), "gpu"), "without_call");
+    verdict.without_call =
+        (cs_u64)number_or_0(member(member(check->whole, "totals"), "gpu"), "without_call");
     if (check->merged) verdict.cause = "one of the merged traces is", verdict.no_gpu_times = false;
-    if (check->is_cut_out) verdict.complete = true; /* nobody expects the end of the process there */
+    if (check->is_cut_out)
+        verdict.complete = true; /* nobody expects the end of the process there */
     const size_t n = cs_verdict_state(check->state, sizeof check->state, 0, &verdict);
-    if (check->is_cut_out) cs_verdict_put(check->state, sizeof check->state, n, ", a cut of %.3f s out of a trace", check->cut_seconds);
+    if (check->is_cut_out)
+        cs_verdict_put(check->state, sizeof check->state, n, ", a cut of %.3f s out of a trace",
+            check->cut_seconds);
     const char *unknown = format_unknown(check->format);
     const size_t all = cs_verdict_losses(check->losses, sizeof check->losses, 0, &verdict);
-    if (unknown && !check->is_cut_out) cs_verdict_put(check->losses, sizeof check->losses, all, ", %s", unknown);
+    if (unknown && !check->is_cut_out)
+        cs_verdict_put(check->losses, sizeof check->losses, all, ", %s", unknown);
     text_print(check->state);
     text_print(check->losses);
 }

@@ -1,4 +1,5 @@
-/* custream convert: one trace in the other format. Each says what the other does, so nothing is lost on the way there or back. */
+/* custream convert: one trace in the other format. Each says what the other does, so nothing is
+ * lost on the way there or back. */
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -14,7 +15,8 @@ static const char NAME[] = "custream convert";
 static bool same_file(const char *a, const char *b)
 {
     struct stat one, other;
-    return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+    return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
 }
 
 static int convert(const char *from, const char *to, unsigned how)
@@ -22,13 +24,23 @@ static int convert(const char *from, const char *to, unsigned how)
     struct out out;
     const char *extension = cs_trace_extension(to);
     char *inputs[] = {(char *)(uintptr_t)from}, error[256];
-    if (!extension) return complain(NAME, "%s: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz: it tells what to convert to", to);
+    if (!extension)
+        return complain(NAME,
+            "%s: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz: it tells "
+            "what to convert to",
+            to);
     if (cs_trace_extension_is_packets(extension)) how |= ROWS_PACKETS;
-    if (same_file(from, to)) return complain(NAME, "%s: is the trace itself; the converted one needs a file of its own", to);
+    if (same_file(from, to))
+        return complain(
+            NAME, "%s: is the trace itself; the converted one needs a file of its own", to);
     if (!out_open_as_is(NAME, &out, to, inputs, 1)) return STATUS_UNUSABLE;
     const enum json_step end = rows_convert(from, how, out_put, &out, error);
     if (end == JSON_BROKEN) complain(NAME, "%s: %s", from, error);
-    if (end == JSON_CUT) fprintf(stderr, "%s: %s: truncated, as when a process is killed while it writes; %s has what is before that\n", NAME, from, to);
+    if (end == JSON_CUT)
+        fprintf(stderr,
+            "%s: %s: truncated, as when a process is killed while it writes; %s has what is before "
+            "that\n",
+            NAME, from, to);
     return out_close(&out, end != JSON_BROKEN) ? STATUS_OK : STATUS_UNUSABLE;
 }
 
@@ -37,6 +49,8 @@ int command_convert(int argc, char **argv)
     int flag;
     unsigned how = 0;
     while ((flag = flags_next(argc, argv, 0)) != -1) how |= ROWS_WHOLE;
-    if (argc - optind != 2) return complain(NAME, "needs two names: custream convert FROM TO; 'custream help convert' says more");
+    if (argc - optind != 2)
+        return complain(
+            NAME, "needs two names: custream convert FROM TO; 'custream help convert' says more");
     return convert(argv[optind], argv[optind + 1], how);
 }

@@ -19,13 +19,15 @@ struct packets {
     struct cs_pf pf;
     void (*put)(void *of, const char *bytes, size_t n);
     void *of;
-    struct rope room;         /* the packets of a row */
-    struct rope notes;        /* arguments of the event that the library's own room for them has no place for */
-    struct rope text;         /* a value as JSON */
-    struct numbers counters;  /* by what its track is called: the length of the value's name in that, and 1 */
-    struct numbers made;      /* by pids and tids that are no numbers: their numbers */
+    struct rope room; /* the packets of a row */
+    struct rope
+        notes; /* arguments of the event that the library's own room for them has no place for */
+    struct rope text; /* a value as JSON */
+    struct numbers
+        counters; /* by what its track is called: the length of the value's name in that, and 1 */
+    struct numbers made;        /* by pids and tids that are no numbers: their numbers */
     char why[160], allowed[80]; /* there is no place for something; allowed: nothing to say */
-    yyjson_val *row;          /* that is being read */
+    yyjson_val *row;            /* that is being read */
     bool half;
 };
 
@@ -52,7 +54,10 @@ void packets_free(struct packets *p)
     free(p);
 }
 
-static void written(struct packets *p, const char *end) { p->put(p->of, p->room.at, (size_t)(end - p->room.at)); }
+static void written(struct packets *p, const char *end)
+{
+    p->put(p->of, p->room.at, (size_t)(end - p->room.at));
+}
 
 void packets_head(struct packets *p, const char *text, size_t n, uint64_t wall_ns)
 {
@@ -71,7 +76,8 @@ void packets_tail(struct packets *p, const char *text, size_t n)
 
 /* --- members of a row --- */
 
-static bool __attribute__((format(printf, 3, 4))) fail(struct packets *p, const char *allowed, const char *format, ...)
+static bool __attribute__((format(printf, 3, 4))) fail(
+    struct packets *p, const char *allowed, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -81,7 +87,10 @@ static bool __attribute__((format(printf, 3, 4))) fail(struct packets *p, const 
     return false;
 }
 
-static yyjson_val *member(const struct packets *p, const char *name) { return yyjson_obj_get(p->row, name); }
+static yyjson_val *member(const struct packets *p, const char *name)
+{
+    return yyjson_obj_get(p->row, name);
+}
 
 /* The value as JSON, until the next one; for a complaint, the begin of it. */
 static const char *text_of(struct packets *p, yyjson_val *value)
@@ -102,21 +111,26 @@ static const char *shown(struct packets *p, yyjson_val *value)
 
 static struct cs_pf_text text_in(yyjson_val *string)
 {
-    return (struct cs_pf_text){.text = yyjson_is_str(string) ? yyjson_get_str(string) : "", .length = yyjson_is_str(string) ? yyjson_get_len(string) : 0};
+    return (struct cs_pf_text){.text = yyjson_is_str(string) ? yyjson_get_str(string) : "",
+        .length = yyjson_is_str(string) ? yyjson_get_len(string) : 0};
 }
 
 static bool is_number(yyjson_val *value)
 {
-    return yyjson_is_int(value) || (yyjson_is_raw(value) && strchr("-0123456789", *yyjson_get_raw(value)));
+    return yyjson_is_int(value) ||
+           (yyjson_is_raw(value) && strchr("-0123456789", *yyjson_get_raw(value)));
 }
 
-/* A pid or tid. What is none gets a number of its own, as in merged traces; `made`: for the first time. */
-static bool number_of(struct packets *p, const char *name, uint64_t scope, uint64_t most, uint64_t *number, bool *made)
+/* A pid or tid. What is none gets a number of its own, as in merged traces; `made`: for the first
+ * time. */
+static bool number_of(struct packets *p, const char *name, uint64_t scope, uint64_t most,
+    uint64_t *number, bool *made)
 {
     yyjson_val *value = member(p, name);
     if (value_natural(value, number) && *number <= most) return true;
     if (!value) return fail(p, "a number or a text", "an event without %s", name);
-    if (!yyjson_is_str(value) && !is_number(value)) return fail(p, "a number or a text", "%s is %s", name, shown(p, value));
+    if (!yyjson_is_str(value) && !is_number(value))
+        return fail(p, "a number or a text", "%s is %s", name, shown(p, value));
     uint32_t *at = numbers_at(&p->made, value_hash(scope, value), 0);
     *made = !*at;
     if (*made) *at = (uint32_t)(MERGED_OTHERS + p->made.count);
@@ -128,17 +142,23 @@ static bool time_of(struct packets *p, const char *name, uint64_t *ns)
 {
     int64_t read;
     yyjson_val *value = member(p, name);
-    if (!value_ns(value, &read)) return fail(p, "up to 73 years", "a time that is no number, or too great: %s", shown(p, value));
-    if (read < 0) return fail(p, "from 0 on", "a time before the trace's begin: %s", shown(p, value));
+    if (!value_ns(value, &read))
+        return fail(
+            p, "up to 73 years", "a time that is no number, or too great: %s", shown(p, value));
+    if (read < 0)
+        return fail(p, "from 0 on", "a time before the trace's begin: %s", shown(p, value));
     *ns = (uint64_t)read;
     return true;
 }
 
 static bool is_text(struct packets *p, yyjson_val *value)
 {
-    if (!yyjson_is_str(value)) return fail(p, "a text", "no text where one belongs: %s", shown(p, value));
+    if (!yyjson_is_str(value))
+        return fail(p, "a text", "no text where one belongs: %s", shown(p, value));
     const bool good = !p->half && strlen(yyjson_get_str(value)) == yyjson_get_len(value);
-    return good || fail(p, "a text without these", "a text with \\u0000 or half a pair of surrogates in it: %s", shown(p, value));
+    return good ||
+           fail(p, "a text without these",
+               "a text with \\u0000 or half a pair of surrogates in it: %s", shown(p, value));
 }
 
 /* --- arguments --- */
@@ -147,13 +167,14 @@ static bool is_hex(const struct cs_pf_text *text)
 {
     const char *digits = text->text + 2;
     const size_t n = text->length - 2;
-    if (text->length < 3 || n > 16 || memcmp(text->text, "0x", 2) || (*digits == '0' && n > 1)) return false;
+    if (text->length < 3 || n > 16 || memcmp(text->text, "0x", 2) || (*digits == '0' && n > 1))
+        return false;
     return strspn(digits, "0123456789abcdef") == n;
 }
 
 /*
- * The library keeps some arguments until the event is closed. Those that are there go where there is
- * more room, before it has no place for the next. False: for this one it has none at all.
+ * The library keeps some arguments until the event is closed. Those that are there go where there
+ * is more room, before it has no place for the next. False: for this one it has none at all.
  */
 static bool is_kept(struct packets *p, size_t length)
 {
@@ -171,10 +192,14 @@ static void note_put(struct packets *p, const struct cs_pf_text *key, yyjson_val
 {
     enum { TAGS = 64 };
     const bool is_text = yyjson_is_str(value);
-    const struct cs_pf_text told = is_text ? text_in(value) : (struct cs_pf_text){.text = p->text.at, .length = p->text.length};
-    char *start = cs_pf_nest(rope_room(&p->notes, 3 * (key->length + told.length) + TAGS), CS_PF_ANNOTATION);
+    const struct cs_pf_text told =
+        is_text ? text_in(value)
+                : (struct cs_pf_text){.text = p->text.at, .length = p->text.length};
+    char *start =
+        cs_pf_nest(rope_room(&p->notes, 3 * (key->length + told.length) + TAGS), CS_PF_ANNOTATION);
     char *end = cs_pf_put_text(start, CS_PF_NOTE_NAME, key->text, key->length);
-    end = cs_pf_put_text(end, is_text ? CS_PF_NOTE_STRING : CS_PF_NOTE_JSON, told.text, told.length);
+    end =
+        cs_pf_put_text(end, is_text ? CS_PF_NOTE_STRING : CS_PF_NOTE_JSON, told.text, told.length);
     rope_used(&p->notes, cs_pf_nested(start, end));
 }
 
@@ -208,13 +233,16 @@ static struct integer integer_of(yyjson_val *value, uint64_t most)
 {
     char digits[24];
     const char *text = yyjson_is_raw(value) ? yyjson_get_raw(value) : digits;
-    snprintf(digits, sizeof digits, yyjson_is_uint(value) ? "%llu" : "%lld", (long long)yyjson_get_sint(value));
+    snprintf(digits, sizeof digits, yyjson_is_uint(value) ? "%llu" : "%lld",
+        (long long)yyjson_get_sint(value));
     const bool minus = *text == '-';
-    struct integer integer = {.is = is_number(value) && !text[minus + strspn(text + minus, "0123456789")]};
+    struct integer integer = {
+        .is = is_number(value) && !text[minus + strspn(text + minus, "0123456789")]};
     if (!integer.is) return integer;
     errno = 0;
     integer.natural = strtoull(text + minus, NULL, 10);
-    integer.fits = !errno && (minus ? integer.natural && integer.natural <= (uint64_t)1 << 63 : integer.natural <= most);
+    integer.fits = !errno && (minus ? integer.natural && integer.natural <= (uint64_t)1 << 63
+                                    : integer.natural <= most);
     integer.negative = minus ? (cs_i64)(0 - integer.natural) : 0;
     return integer;
 }
@@ -225,10 +253,13 @@ static bool number_put(struct packets *p, char **at, yyjson_val *value, bool cou
     const struct integer integer = integer_of(value, counter ? INT64_MAX : UINT64_MAX);
     const double real = integer.is ? 0 : strtod(yyjson_get_raw(value), NULL);
     if (integer.is && !integer.fits && counter)
-        return fail(p, "from -2^63 to 2^63 - 1", "a counter's integer that 64 bits do not hold: %s", shown(p, value));
-    if (!__builtin_isfinite(real)) return fail(p, "up to 1.79e308", "a number that is too great: %s", shown(p, value));
+        return fail(p, "from -2^63 to 2^63 - 1", "a counter's integer that 64 bits do not hold: %s",
+            shown(p, value));
+    if (!__builtin_isfinite(real))
+        return fail(p, "up to 1.79e308", "a number that is too great: %s", shown(p, value));
     if (!integer.is) *at = cs_pf_value_double(&p->pf, *at, real);
-    else if (!integer.fits) *at = cs_pf_value_json(&p->pf, *at, yyjson_get_raw(value), yyjson_get_len(value));
+    else if (!integer.fits)
+        *at = cs_pf_value_json(&p->pf, *at, yyjson_get_raw(value), yyjson_get_len(value));
     else if (integer.negative) *at = cs_pf_value_int(&p->pf, *at, integer.negative);
     else *at = cs_pf_value_uint(&p->pf, *at, integer.natural);
     return true;
@@ -255,19 +286,25 @@ static bool is_of_another(struct packets *p, const struct event *e, const struct
 }
 
 /* Each value of a counter is an event, and may bring a track along. So each has all of the room. */
-static bool count_put(struct packets *p, struct event *e, const struct cs_pf_text *key, yyjson_val *value)
+static bool count_put(
+    struct packets *p, struct event *e, const struct cs_pf_text *key, yyjson_val *value)
 {
-    if (!is_number(value)) return fail(p, "numbers", "a counter whose value is no number: %s", shown(p, value));
-    if (key->length > VALUE_NAME) return fail(p, "", "a counter's value with a name of more than 127 bytes: %.60s", key->text);
+    if (!is_number(value))
+        return fail(p, "numbers", "a counter whose value is no number: %s", shown(p, value));
+    if (key->length > VALUE_NAME)
+        return fail(
+            p, "", "a counter's value with a name of more than 127 bytes: %.60s", key->text);
     if (is_of_another(p, e, key))
-        return fail(p, "names that differ together", "a value whose track, called by counter and value, is another one's: %.60s", key->text);
+        return fail(p, "names that differ together",
+            "a value whose track, called by counter and value, is another one's: %.60s", key->text);
     if (!number_put(p, &e->at, value, true)) return false;
     written(p, e->at);
     e->at = p->room.at;
     return true;
 }
 
-/* A list of up to 16 numbers of up to nine digits, as lengths of a grid are: how many. 0: it is another list, or an empty one. */
+/* A list of up to 16 numbers of up to nine digits, as lengths of a grid are: how many. 0: it is
+ * another list, or an empty one. */
 enum { VALUE_LIST = 16 };
 static size_t list_of(yyjson_val *list, uint32_t numbers[VALUE_LIST])
 {
@@ -283,13 +320,16 @@ static size_t list_of(yyjson_val *list, uint32_t numbers[VALUE_LIST])
     return count;
 }
 
-static bool value_put(struct packets *p, struct event *e, const struct cs_pf_text *key, yyjson_val *value)
+static bool value_put(
+    struct packets *p, struct event *e, const struct cs_pf_text *key, yyjson_val *value)
 {
     uint32_t numbers[VALUE_LIST];
     size_t n;
     const bool json = !yyjson_is_str(value) && !is_number(value) && !yyjson_is_bool(value);
     if (!yyjson_is_str(value)) text_of(p, value);
-    if (!is_kept(p, key->length + (yyjson_is_str(value) ? yyjson_get_len(value) + 2 : p->text.length))) note_put(p, key, value);
+    if (!is_kept(
+            p, key->length + (yyjson_is_str(value) ? yyjson_get_len(value) + 2 : p->text.length)))
+        note_put(p, key, value);
     else if (yyjson_is_str(value)) e->at = string_put(p, e->at, value);
     else if (yyjson_is_bool(value)) e->at = cs_pf_value_bool(&p->pf, e->at, yyjson_is_true(value));
     else if (!json) return number_put(p, &e->at, value, false);
@@ -302,8 +342,11 @@ static bool args_put(struct packets *p, struct event *e, bool counter)
 {
     yyjson_val *const args = member(p, "args"), *name, *value;
     size_t i, count;
-    if (args && !yyjson_is_obj(args)) return fail(p, "an object", "args that are no object: %s", shown(p, args));
-    if (counter && !yyjson_obj_size(args)) return fail(p, "one and more", "a counter without a value: %s", shown(p, member(p, "name")));
+    if (args && !yyjson_is_obj(args))
+        return fail(p, "an object", "args that are no object: %s", shown(p, args));
+    if (counter && !yyjson_obj_size(args))
+        return fail(
+            p, "one and more", "a counter without a value: %s", shown(p, member(p, "name")));
     yyjson_obj_foreach(args, i, count, name, value) {
         const struct cs_pf_text key = text_in(name);
         if (!is_text(p, name) || (yyjson_is_str(value) && !is_text(p, value))) return false;
@@ -323,7 +366,8 @@ static bool args_put(struct packets *p, struct event *e, bool counter)
 static bool more_put(struct packets *p, struct event *e, bool of_arrow)
 {
     yyjson_val *args = member(p, "args");
-    if (member(p, "cat") && !e->category.length) e->at = cs_pf_put_text(e->at, CS_PF_CATEGORY, "", 0);
+    if (member(p, "cat") && !e->category.length)
+        e->at = cs_pf_put_text(e->at, CS_PF_CATEGORY, "", 0);
     if (of_arrow ? args && !yyjson_obj_size(args) : !args) cs_pf_bare(&p->pf);
     return args_put(p, e, false);
 }
@@ -331,12 +375,15 @@ static bool more_put(struct packets *p, struct event *e, bool of_arrow)
 static bool slice(struct packets *p, struct event *e)
 {
     static const char allowed[] = "a number with \"flow_in\":true or \"flow_out\":true";
-    yyjson_val *bind = member(p, "bind_id"), *in = member(p, "flow_in"), *out = member(p, "flow_out");
+    yyjson_val *bind = member(p, "bind_id"), *in = member(p, "flow_in"),
+               *out = member(p, "flow_out");
     uint64_t ns, id;
     if (!time_of(p, "dur", &ns)) return false;
     e->at = cs_pf_slice(&p->pf, e->at, &e->category, &e->name, e->pid, e->tid, e->ns, e->ns + ns);
     if (!bind && !in && !out) return more_put(p, e, false);
-    if (!bind) return fail(p, allowed, "an end of an arrow without bind_id: %s", shown(p, member(p, "name")));
+    if (!bind)
+        return fail(
+            p, allowed, "an end of an arrow without bind_id: %s", shown(p, member(p, "name")));
     if (!value_natural(bind, &id) || !in == !out || !yyjson_is_true(in ? in : out))
         return fail(p, allowed, "a bind_id that is no arrow's one end: %s", shown(p, bind));
     cs_pf_flow(&p->pf, id, in ? CS_PF_LAST : CS_PF_FIRST);
@@ -345,20 +392,25 @@ static bool slice(struct packets *p, struct event *e)
 
 static bool instant(struct packets *p, struct event *e)
 {
-    static const char *const scopes[] = {[CS_PF_OF_THREAD] = "t", [CS_PF_OF_ALL] = "g", [CS_PF_OF_PROCESS] = "p"};
+    static const char *const scopes[] = {
+        [CS_PF_OF_THREAD] = "t", [CS_PF_OF_ALL] = "g", [CS_PF_OF_PROCESS] = "p"};
     yyjson_val *said = member(p, "s");
     size_t scope = 0;
     while (said && scope < CS_COUNT(scopes) && !yyjson_equals_str(said, scopes[scope])) scope++;
-    if (scope == CS_COUNT(scopes)) return fail(p, "t, p and g", "an instant of the scope %s", shown(p, said));
-    e->at = cs_pf_instant(&p->pf, e->at, (enum cs_pf_scope)scope, &e->category, &e->name, e->pid, e->tid, e->ns);
+    if (scope == CS_COUNT(scopes))
+        return fail(p, "t, p and g", "an instant of the scope %s", shown(p, said));
+    e->at = cs_pf_instant(
+        &p->pf, e->at, (enum cs_pf_scope)scope, &e->category, &e->name, e->pid, e->tid, e->ns);
     return more_put(p, e, false);
 }
 
 static bool counter(struct packets *p, struct event *e)
 {
-    if (!e->name.text) return fail(p, "", "a counter without a name: %s", shown(p, member(p, "args")));
+    if (!e->name.text)
+        return fail(p, "", "a counter without a name: %s", shown(p, member(p, "args")));
     if (e->name.length > COUNTER_NAME)
-        return fail(p, "", "a counter with a name of more than 512 bytes: %s", shown(p, member(p, "name")));
+        return fail(
+            p, "", "a counter with a name of more than 512 bytes: %s", shown(p, member(p, "name")));
     e->at = cs_pf_counter(&p->pf, e->at, &e->name, e->pid, e->tid, e->ns);
     return args_put(p, e, true);
 }
@@ -374,9 +426,12 @@ static bool arrow(struct packets *p, struct event *e, char phase)
     yyjson_val *id = member(p, "id"), *binds = member(p, "bp"), *name = member(p, "name");
     uint64_t number;
     if (!id) return fail(p, "", "an arrow without an id: %s", shown(p, name));
-    if (!value_natural(id, &number)) return fail(p, "numbers below 2^53", "an arrow whose id is %s", shown(p, id));
-    if (phase == 'f' && !binds) return fail(p, "\"bp\":\"e\"", "the end of an arrow without bp: %s", shown(p, name));
-    if (phase == 'f' && !yyjson_equals_str(binds, "e")) return fail(p, "\"bp\":\"e\"", "the end of an arrow whose bp is %s", shown(p, binds));
+    if (!value_natural(id, &number))
+        return fail(p, "numbers below 2^53", "an arrow whose id is %s", shown(p, id));
+    if (phase == 'f' && !binds)
+        return fail(p, "\"bp\":\"e\"", "the end of an arrow without bp: %s", shown(p, name));
+    if (phase == 'f' && !yyjson_equals_str(binds, "e"))
+        return fail(p, "\"bp\":\"e\"", "the end of an arrow whose bp is %s", shown(p, binds));
     return legacy(p, e, phase, number);
 }
 
@@ -385,9 +440,12 @@ static bool span(struct packets *p, struct event *e, char phase)
     static const char allowed[] = "\"id2\":{\"local\":NUMBER}";
     yyjson_val *id = member(p, "id2"), *local = yyjson_obj_get(id, "local");
     uint64_t number;
-    if (!local) return fail(p, allowed, "a span without a local id2: %s", shown(p, member(p, "name")));
-    if (yyjson_obj_size(id) > 1 || member(p, "id")) return fail(p, allowed, "a span with more than a local id2: %s", shown(p, id));
-    if (!value_natural(local, &number)) return fail(p, "numbers below 2^53", "a span whose id is %s", shown(p, local));
+    if (!local)
+        return fail(p, allowed, "a span without a local id2: %s", shown(p, member(p, "name")));
+    if (yyjson_obj_size(id) > 1 || member(p, "id"))
+        return fail(p, allowed, "a span with more than a local id2: %s", shown(p, id));
+    if (!value_natural(local, &number))
+        return fail(p, "numbers below 2^53", "a span whose id is %s", shown(p, local));
     return legacy(p, e, phase, number);
 }
 
@@ -401,33 +459,43 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     if (!name) e->name.text = NULL;
     switch (phase) {
     case 'X': good = slice(p, e); break;
-    case 'i': case 'I': good = instant(p, e); break;
+    case 'i':
+    case 'I': good = instant(p, e); break;
     case 'C': good = counter(p, e); break;
-    case 'B': case 'E': good = legacy(p, e, phase, 0); break; /* half a slice, of other tools */
-    case 's': case 'f': good = arrow(p, e, phase); break;
+    case 'B':
+    case 'E': good = legacy(p, e, phase, 0); break; /* half a slice, of other tools */
+    case 's':
+    case 'f': good = arrow(p, e, phase); break;
     default: good = span(p, e, phase); break;
     }
     if (good) e->at = cs_pf_close(&p->pf, e->at);
     return good;
 }
 
-/* What processes and threads are called, and where they stand: the first of args. Of threads, what is behind it goes along. */
+/* What processes and threads are called, and where they stand: the first of args. Of threads, what
+ * is behind it goes along. */
 static bool meta(struct packets *p, struct event *e)
 {
     static const struct {
         const char *what, *key;
         bool process;
-    } kinds[] = {{"process_name", "name", true}, {"process_labels", "labels", true}, {"process_sort_index", "sort_index", true},
-                 {"thread_name", "name", false}, {"thread_sort_index", "sort_index", false}};
+    } kinds[] = {{"process_name", "name", true}, {"process_labels", "labels", true},
+        {"process_sort_index", "sort_index", true}, {"thread_name", "name", false},
+        {"thread_sort_index", "sort_index", false}};
     yyjson_val *const what = member(p, "name"), *const args = member(p, "args");
     size_t k = 0;
     while (k < CS_COUNT(kinds) && !yyjson_equals_str(what, kinds[k].what)) k++;
     yyjson_val *const value = k < CS_COUNT(kinds) ? yyjson_obj_get(args, kinds[k].key) : NULL;
-    if (!value) return fail(p, "names, labels and sort indices of processes and threads", "a row of names of the kind %s", shown(p, what));
-    const bool process = kinds[k].process, order = !strcmp(kinds[k].key, "sort_index"), label = !strcmp(kinds[k].key, "labels");
+    if (!value)
+        return fail(p, "names, labels and sort indices of processes and threads",
+            "a row of names of the kind %s", shown(p, what));
+    const bool process = kinds[k].process, order = !strcmp(kinds[k].key, "sort_index"),
+               label = !strcmp(kinds[k].key, "labels");
     const struct integer integer = integer_of(value, INT64_MAX);
     const cs_i64 place = integer.negative ? integer.negative : (cs_i64)integer.natural;
-    if (order && !integer.fits) return fail(p, "from -2^63 to 2^63 - 1", "a sort_index that is no integer of 64 bits: %s", shown(p, value));
+    if (order && !integer.fits)
+        return fail(p, "from -2^63 to 2^63 - 1", "a sort_index that is no integer of 64 bits: %s",
+            shown(p, value));
     if (!order && !is_text(p, value)) return false;
     text_of(p, value);
     const size_t before = p->text.length + strlen(kinds[k].key) + 4; /* {"name":VALUE */
@@ -435,24 +503,32 @@ static bool meta(struct packets *p, struct event *e)
     text_of(p, args);
     const size_t more = p->text.length > before + 1 ? p->text.length - before - 2 : 0;
     if (!is_first || more > (process || order ? 0 : CS_PF_MORE))
-        return fail(p, process || order ? "one member" : "1024 bytes behind the name", "a name with more beside it: %s", shown(p, args));
-    const struct cs_pf_text name = text_in(order || label ? NULL : value), labels = text_in(label ? value : NULL);
-    if (name.length + labels.length > CS_PF_TEXT_MAX) return fail(p, "", "a name of more than 4096 bytes: %s", shown(p, value));
+        return fail(p, process || order ? "one member" : "1024 bytes behind the name",
+            "a name with more beside it: %s", shown(p, args));
+    const struct cs_pf_text name = text_in(order || label ? NULL : value),
+                            labels = text_in(label ? value : NULL);
+    if (name.length + labels.length > CS_PF_TEXT_MAX)
+        return fail(p, "", "a name of more than 4096 bytes: %s", shown(p, value));
     const char *called = order || label ? NULL : name.text;
-    if (process) e->at = cs_pf_process(&p->pf, e->at, e->pid, e->tid, called, name.length, label ? labels.text : NULL, labels.length, order ? &place : NULL);
-    else e->at = cs_pf_thread(&p->pf, e->at, e->pid, e->tid, called, name.length, p->text.at + before + 1, more, order ? &place : NULL);
+    if (process)
+        e->at = cs_pf_process(&p->pf, e->at, e->pid, e->tid, called, name.length,
+            label ? labels.text : NULL, labels.length, order ? &place : NULL);
+    else
+        e->at = cs_pf_thread(&p->pf, e->at, e->pid, e->tid, called, name.length,
+            p->text.at + before + 1, more, order ? &place : NULL);
     return true;
 }
 
 /*
- * Members that a row of a kind may have. Browsers and Kineto write `ts` and `cat` into rows of names,
- * and a category into counters: these mean nothing there, and are left out.
+ * Members that a row of a kind may have. Browsers and Kineto write `ts` and `cat` into rows of
+ * names, and a category into counters: these mean nothing there, and are left out.
  */
 #define ALL "MXBEiICsfbe"
 static const struct {
     const char *name, *kinds;
-} members[] = {{"ph", ALL},    {"name", ALL}, {"pid", ALL}, {"tid", ALL},  {"args", ALL},    {"cat", ALL},     {"ts", ALL},    {"dur", "X"},
-               {"s", "iI"}, {"id", "sfbe"}, {"bp", "f"},  {"id2", "be"}, {"bind_id", "X"}, {"flow_in", "X"}, {"flow_out", "X"}};
+} members[] = {{"ph", ALL}, {"name", ALL}, {"pid", ALL}, {"tid", ALL}, {"args", ALL}, {"cat", ALL},
+    {"ts", ALL}, {"dur", "X"}, {"s", "iI"}, {"id", "sfbe"}, {"bp", "f"}, {"id2", "be"},
+    {"bind_id", "X"}, {"flow_in", "X"}, {"flow_out", "X"}};
 
 static bool members_known(struct packets *p, char phase)
 {
@@ -461,12 +537,16 @@ static bool members_known(struct packets *p, char phase)
     yyjson_obj_foreach(p->row, i, count, name, value) {
         char allowed[sizeof p->allowed] = "";
         size_t k = 0;
-        while (k < CS_COUNT(members) && !(yyjson_equals_str(name, members[k].name) && strchr(members[k].kinds, phase))) k++;
+        while (k < CS_COUNT(members) &&
+               !(yyjson_equals_str(name, members[k].name) && strchr(members[k].kinds, phase)))
+            k++;
         const bool known = k < CS_COUNT(members);
         if (known && member(p, members[k].name) == value) continue;
         for (size_t m = 0, n = 0; m < CS_COUNT(members); m++)
-            if (strchr(members[m].kinds, phase)) n = cs_append(allowed, sizeof allowed, n, n ? ", %s" : "%s", members[m].name);
-        return fail(p, allowed, "an event of the kind %c with the member \"%.60s\"%s", phase, yyjson_get_str(name), known ? " twice" : "");
+            if (strchr(members[m].kinds, phase))
+                n = cs_append(allowed, sizeof allowed, n, n ? ", %s" : "%s", members[m].name);
+        return fail(p, allowed, "an event of the kind %c with the member \"%.60s\"%s", phase,
+            yyjson_get_str(name), known ? " twice" : "");
     }
     return true;
 }
@@ -487,7 +567,8 @@ static size_t most_of(yyjson_val *row)
 static struct cs_pf_text said(struct packets *p, const char *name)
 {
     struct cs_pf_text text = text_in(member(p, name));
-    if (!yyjson_is_str(member(p, name))) text.text = text_of(p, member(p, name)), text.length = p->text.length;
+    if (!yyjson_is_str(member(p, name)))
+        text.text = text_of(p, member(p, name)), text.length = p->text.length;
     if (text.length > CS_PF_TEXT_MAX) text.length = CS_PF_TEXT_MAX;
     return text;
 }
@@ -499,17 +580,24 @@ static bool put_row(struct packets *p)
     bool process = false, thread = false;
     yyjson_val *const ph = member(p, "ph");
     const char phase = yyjson_is_str(ph) && yyjson_get_len(ph) == 1 ? *yyjson_get_str(ph) : 0;
-    if (!phase || !strchr(ALL, phase)) return fail(p, "M, X, B, E, i, I, C, s, f, b and e", "an event of the kind %s", shown(p, ph));
-    if (!members_known(p, phase) || !number_of(p, "pid", 0, INT32_MAX, &pid, &process) || !number_of(p, "tid", pid + 1, UINT32_MAX, &tid, &thread))
+    if (!phase || !strchr(ALL, phase))
+        return fail(
+            p, "M, X, B, E, i, I, C, s, f, b and e", "an event of the kind %s", shown(p, ph));
+    if (!members_known(p, phase) || !number_of(p, "pid", 0, INT32_MAX, &pid, &process) ||
+        !number_of(p, "tid", pid + 1, UINT32_MAX, &tid, &thread))
         return false;
     if (phase != 'M' && !time_of(p, "ts", &e.ns)) return false;
     e.pid = (uint32_t)pid;
     e.tid = (uint32_t)tid;
     e.at = rope_room(&p->room, most_of(p->row));
     const struct cs_pf_text process_said = said(p, "pid");
-    if (process) e.at = cs_pf_process(&p->pf, e.at, e.pid, e.tid, process_said.text, process_said.length, NULL, 0, NULL);
+    if (process)
+        e.at = cs_pf_process(
+            &p->pf, e.at, e.pid, e.tid, process_said.text, process_said.length, NULL, 0, NULL);
     const struct cs_pf_text thread_said = said(p, "tid");
-    if (thread) e.at = cs_pf_thread(&p->pf, e.at, e.pid, e.tid, thread_said.text, thread_said.length, NULL, 0, NULL);
+    if (thread)
+        e.at = cs_pf_thread(
+            &p->pf, e.at, e.pid, e.tid, thread_said.text, thread_said.length, NULL, 0, NULL);
     if (!(phase == 'M' ? meta(p, &e) : event_put(p, &e, phase))) return false;
     written(p, e.at);
     return true;
@@ -521,6 +609,7 @@ bool packets_row(struct packets *p, yyjson_val *row, bool half, char error[256])
     p->half = half;
     p->notes.length = 0;
     if (put_row(p)) return true;
-    snprintf(error, 256, "%.100s, which Perfetto's format has no place for%s%.72s", p->why, *p->allowed ? "; allowed: " : "", p->allowed);
+    snprintf(error, 256, "%.100s, which Perfetto's format has no place for%s%.72s", p->why,
+        *p->allowed ? "; allowed: " : "", p->allowed);
     return false;
 }

@@ -23,15 +23,16 @@ struct conversion {
 };
 
 /*
- * Where lines end in a header, and the blanks in "rank": 0, are as the library has them: other tools
- * look for that, and so does who asks whose file it is.
+ * Where lines end in a header, and the blanks in "rank": 0, are as the library has them: other
+ * tools look for that, and so does who asks whose file it is.
  */
 static void head_member(struct rope *head, const char *name, yyjson_val *value)
 {
     const bool info = !strcmp(name, "distributedInfo") && yyjson_is_obj(value);
     yyjson_val *key, *below;
     size_t i, count;
-    rope_print(head, "%s%s\"%s\":%s", head->length ? "," : "{", info || !strcmp(name, "metadata") ? "\n" : "", name, info ? " {" : "");
+    rope_print(head, "%s%s\"%s\":%s", head->length ? "," : "{",
+        info || !strcmp(name, "metadata") ? "\n" : "", name, info ? " {" : "");
     if (!info) return row_print(head, value);
     yyjson_obj_foreach(value, i, count, key, below) {
         if (i) rope_literal(head, ", ");
@@ -91,14 +92,16 @@ bool conversion_member(void *of, struct json *json, char error[256])
     struct conversion *c = of;
     (void)error;
     if (!strcmp(json->name, "metadata")) c->is_ours = metadata_is_ours(json->value);
-    if (!strcmp(json->name, "baseTimeNanoseconds")) c->base = strtoull(yyjson_is_raw(json->value) ? yyjson_get_raw(json->value) : "", NULL, 10);
+    if (!strcmp(json->name, "baseTimeNanoseconds"))
+        c->base = strtoull(yyjson_is_raw(json->value) ? yyjson_get_raw(json->value) : "", NULL, 10);
     if (!c->has_rows) return head_member(&c->head, json->name, json->value), true;
     rope_print(&c->tail, "%s\"%s\":", c->tail.length > 1 ? ",\n" : ",", json->name);
     row_print(&c->tail, json->value);
     return true;
 }
 
-struct conversion *conversion_new(unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of)
+struct conversion *conversion_new(
+    unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of)
 {
     struct conversion *c = calloc(1, sizeof *c);
     if (!c) out_of_memory();
@@ -128,11 +131,12 @@ void conversion_free(struct conversion *c)
     free(c);
 }
 
-enum json_step rows_convert(const char *from, unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of,
-                            char error[256])
+enum json_step rows_convert(const char *from, unsigned how,
+    void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256])
 {
     struct conversion *c = conversion_new(how, put, of);
-    const enum json_step end = source_read(from, &(struct source_sink){c, conversion_row, conversion_member}, error);
+    const enum json_step end =
+        source_read(from, &(struct source_sink){c, conversion_row, conversion_member}, error);
     if (end == JSON_CUT && how & ROWS_AS_CUT) rows_begin(c);
     else if (end != JSON_BROKEN) conversion_end(c, NULL);
     conversion_free(c);

@@ -10,19 +10,22 @@ enum {
     ROWS_AS_CUT = 4,  /* JSON of a trace that is cut has no end either: `recover` may give it one */
 };
 
-/* JSON_CUT: what is before the cut is written, with an end. JSON_BROKEN: `error` says why; what was written is no trace. */
-enum json_step rows_convert(const char *from, unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of,
-                            char error[256]);
+/* JSON_CUT: what is before the cut is written, with an end. JSON_BROKEN: `error` says why; what was
+ * written is no trace. */
+enum json_step rows_convert(const char *from, unsigned how,
+    void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);
 
 /*
  * The same by steps, for rows from several places: conversion_row and conversion_member as a
  * source_sink has them, then others. `half`: as packets.h has it. `tail`: the text from "]" on that
  * takes the place of the trace's own; NULL: that stands.
  */
-struct conversion *conversion_new(unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of);
+struct conversion *conversion_new(
+    unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of);
 bool conversion_row(void *conversion, struct json *json, char error[256]);
 bool conversion_member(void *conversion, struct json *json, char error[256]);
-bool conversion_put(struct conversion *conversion, struct yyjson_val *row, bool half, char error[256]);
+bool conversion_put(
+    struct conversion *conversion, struct yyjson_val *row, bool half, char error[256]);
 void conversion_end(struct conversion *c, const struct rope *tail);
 void conversion_free(struct conversion *c);
 

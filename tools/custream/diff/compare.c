@@ -10,12 +10,17 @@
 
 /* The tables that are compared. */
 const struct subject subjects[] = {
-    {"kernels", "kernel", LIST_CHANGED, .steady = true, .value = "total_ns", .times = "times", .gpu = true},
-    {"copies", "copy", LIST_CHANGED, .steady = true, .value = "total_ns", .times = "times", .gpu = true},
-    {"graphs", "graph", LIST_CHANGED, .steady = true, .value = "total_ns", .times = "times", .gpu = true},
-    {"idle", "idle", LIST_CHANGED, .label = "why", .value = "idle_ns", .times = "times", .gpu = true},
+    {"kernels", "kernel", LIST_CHANGED, .steady = true, .value = "total_ns", .times = "times",
+        .gpu = true},
+    {"copies", "copy", LIST_CHANGED, .steady = true, .value = "total_ns", .times = "times",
+        .gpu = true},
+    {"graphs", "graph", LIST_CHANGED, .steady = true, .value = "total_ns", .times = "times",
+        .gpu = true},
+    {"idle", "idle", LIST_CHANGED, .label = "why", .value = "idle_ns", .times = "times",
+        .gpu = true},
     {"idle_host", "host", LIST_HOST, .value = "idle_ns", .times = "times", .gpu = true},
-    {"streams", "stream", LIST_FOLLOWS, .steady = true, .value = "busy_ns", .times = "works", .gpu = true},
+    {"streams", "stream", LIST_FOLLOWS, .steady = true, .value = "busy_ns", .times = "works",
+        .gpu = true},
     {"ranges", "range", LIST_FOLLOWS, .value = "total_ns", .times = "times"},
     {"steps", "step", LIST_FOLLOWS, .value = "mean_ns", .times = "times", .mean = true},
     {"host_waits", "wait", LIST_FOLLOWS, .value = "blocked_ns", .times = "times", .gpu = true},
@@ -27,7 +32,10 @@ const size_t subject_count = sizeof subjects / sizeof *subjects;
 
 const char *const side_name[SIDES] = {"before", "after"};
 
-static text kept(struct comparison *to, const char *words) { return *words ? text_number(&to->texts, words, strlen(words)) : 0; }
+static text kept(struct comparison *to, const char *words)
+{
+    return *words ? text_number(&to->texts, words, strlen(words)) : 0;
+}
 
 void comparison_init(struct comparison *comparison)
 {
@@ -41,7 +49,8 @@ void comparison_free(struct comparison *comparison)
     texts_free(&comparison->texts);
     numbers_free(&comparison->index);
     for (size_t e = 0; e < comparison->entry_count; e++)
-        for (int side = 0; side < SIDES; side++) free(comparison->entries[e].sides[side].values.values);
+        for (int side = 0; side < SIDES; side++)
+            free(comparison->entries[e].sides[side].values.values);
     for (size_t d = 0; d < comparison->device_count; d++)
         for (int side = 0; side < SIDES; side++) free(comparison->devices[d].sides[side]);
     free(comparison->entries);
@@ -56,14 +65,16 @@ static struct entry *entry_of(struct comparison *to, const struct subject *subje
     uint32_t *at = numbers_at(&to->index, key, NONE);
     if (*at == NONE) {
         *at = (uint32_t)to->entry_count;
-        to->entries = array_room(to->entries, to->entry_count, &to->entry_capacity, sizeof *to->entries);
+        to->entries =
+            array_room(to->entries, to->entry_count, &to->entry_capacity, sizeof *to->entries);
         to->entries[to->entry_count++] = (struct entry){.subject = subject};
     }
     return &to->entries[*at];
 }
 
 /* Rows that are the same in another run are one here too: threads of one name. */
-static void row_add(struct comparison *to, const struct names *names, const struct subject *subject, const struct table *table, size_t row)
+static void row_add(struct comparison *to, const struct names *names, const struct subject *subject,
+    const struct table *table, size_t row)
 {
     char words[NAME_MAX_BYTES];
     names_key(names, table, row, words);
@@ -91,7 +102,8 @@ static void run_end(struct comparison *to, enum side side)
         struct entry *entry = &to->entries[e];
         struct numbers_of_runs *values = &entry->sides[side].values;
         if (!entry->is_now) continue;
-        values->values = array_room(values->values, values->count, &values->capacity, sizeof *values->values);
+        values->values =
+            array_room(values->values, values->count, &values->capacity, sizeof *values->values);
         values->values[values->count++] = entry->now;
         entry->sides[side].total += entry->now;
         entry->sides[side].times += entry->now_times;
@@ -102,16 +114,17 @@ static void run_end(struct comparison *to, enum side side)
 
 /* --- runs, devices --- */
 
-static void ran_add(struct comparison *to, enum side side, const struct report *report, unsigned files)
+static void ran_add(
+    struct comparison *to, enum side side, const struct report *report, unsigned files)
 {
     const struct table *run = report_find(report, "run");
     to->runs = array_room(to->runs, to->run_count, &to->run_capacity, sizeof *to->runs);
     to->runs[to->run_count++] = (struct ran){.side = side,
-                                             .files = files,
-                                             .program = kept(to, table_text(run, 0, "program")),
-                                             .whole = kept(to, table_text(run, 0, "whole")),
-                                             .pid = table_number(run, 0, "pid"),
-                                             .wall = table_number(run, 0, "wall_ns")};
+        .files = files,
+        .program = kept(to, table_text(run, 0, "program")),
+        .whole = kept(to, table_text(run, 0, "whole")),
+        .pid = table_number(run, 0, "pid"),
+        .wall = table_number(run, 0, "wall_ns")};
     to->side_runs[side]++;
 }
 
@@ -119,14 +132,16 @@ static struct device_times *device_of(struct comparison *to, double ordinal)
 {
     for (size_t d = 0; d < to->device_count; d++)
         if (to->devices[d].ordinal == ordinal) return &to->devices[d];
-    to->devices = array_room(to->devices, to->device_count, &to->device_capacity, sizeof *to->devices);
+    to->devices =
+        array_room(to->devices, to->device_count, &to->device_capacity, sizeof *to->devices);
     to->devices[to->device_count] = (struct device_times){.ordinal = ordinal};
     return &to->devices[to->device_count++];
 }
 
 static void device_run_add(struct device_times *device, enum side side, struct device_run run)
 {
-    device->sides[side] = array_room(device->sides[side], device->counts[side], &device->capacities[side], sizeof run);
+    device->sides[side] = array_room(
+        device->sides[side], device->counts[side], &device->capacities[side], sizeof run);
     device->sides[side][device->counts[side]++] = run;
 }
 
@@ -136,7 +151,9 @@ static void devices_add(struct comparison *to, enum side side, const struct repo
     for (size_t row = 0; table && row < table->row_count; row++) {
         struct device_times *device = device_of(to, table_number(table, row, "device"));
         device->name = kept(to, table_text(table, row, "name"));
-        device_run_add(device, side, (struct device_run){table_number(table, row, "span_ns"), table_number(table, row, "busy_ns")});
+        device_run_add(device, side,
+            (struct device_run){
+                table_number(table, row, "span_ns"), table_number(table, row, "busy_ns")});
     }
 }
 
@@ -146,7 +163,8 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
     names_make(&names, &made->report, &made->model.run);
     for (size_t s = 0; s < subject_count; s++) {
         const struct table *table = report_find(&made->report, subjects[s].table);
-        for (size_t row = 0; table && row < table->row_count; row++) row_add(to, &names, &subjects[s], table, row);
+        for (size_t row = 0; table && row < table->row_count; row++)
+            row_add(to, &names, &subjects[s], table, row);
     }
     run_end(to, side);
     ran_add(to, side, &made->report, files);
@@ -157,11 +175,16 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
 
 /* --- what conditions read --- */
 
-static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, COLUMN_NAMES}, {"unit", "unit", UNIT_TEXT, 0}, {"value", "value", UNIT_COUNT, 0}};
-static const struct column finding_columns[] = {
-    {"id", "id", UNIT_TEXT, COLUMN_NAMES}, {"title", "finding", UNIT_TEXT, 0}, {"cost_ns", "costs", UNIT_NS, 0}, {"times", "times", UNIT_COUNT, 0}};
+static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, COLUMN_NAMES},
+    {"unit", "unit", UNIT_TEXT, 0}, {"value", "value", UNIT_COUNT, 0}};
+static const struct column finding_columns[] = {{"id", "id", UNIT_TEXT, COLUMN_NAMES},
+    {"title", "finding", UNIT_TEXT, 0}, {"cost_ns", "costs", UNIT_NS, 0},
+    {"times", "times", UNIT_COUNT, 0}};
 
-static const char *words(const struct comparison *of, text number) { return number ? text_of(&of->texts, number) : NULL; }
+static const char *words(const struct comparison *of, text number)
+{
+    return number ? text_of(&of->texts, number) : NULL;
+}
 
 static void report_end(struct comparison *of, enum side side)
 {
@@ -170,14 +193,16 @@ static void report_end(struct comparison *of, enum side side)
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *entry = &of->entries[e];
         if (entry->subject->list != LIST_METRICS) continue;
-        TABLE_PUT(metrics, metric_columns, CELL_TEXT(words(of, entry->label)), CELL_TEXT(words(of, entry->unit)), CELL_NUMBER(entry_value(of, entry, side)));
+        TABLE_PUT(metrics, metric_columns, CELL_TEXT(words(of, entry->label)),
+            CELL_TEXT(words(of, entry->unit)), CELL_NUMBER(entry_value(of, entry, side)));
     }
     struct table *findings = TABLE_NEW(report, "findings", "Findings", finding_columns);
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *entry = &of->entries[e];
         if (entry->subject->list != LIST_FINDINGS || !entry->sides[side].values.count) continue;
-        TABLE_PUT(findings, finding_columns, CELL_TEXT(words(of, entry->id)), CELL_TEXT(words(of, entry->title)), CELL_NUMBER(entry_value(of, entry, side)),
-                  CELL_NUMBER(entry_times(of, entry, side)));
+        TABLE_PUT(findings, finding_columns, CELL_TEXT(words(of, entry->id)),
+            CELL_TEXT(words(of, entry->title)), CELL_NUMBER(entry_value(of, entry, side)),
+            CELL_NUMBER(entry_times(of, entry, side)));
     }
 }
 
@@ -189,14 +214,18 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int by_span(const void *a, const void *b) { return by_size(&((const struct device_run *)a)->span, &((const struct device_run *)b)->span); }
+static int by_span(const void *a, const void *b)
+{
+    return by_size(&((const struct device_run *)a)->span, &((const struct device_run *)b)->span);
+}
 
 /* A run in which a GPU did nothing counts with 0. */
 static void devices_end(struct comparison *of, enum side side)
 {
     for (size_t d = 0; d < of->device_count; d++) {
         struct device_times *device = &of->devices[d];
-        while (device->counts[side] < of->side_runs[side]) device_run_add(device, side, (struct device_run){0, 0});
+        while (device->counts[side] < of->side_runs[side])
+            device_run_add(device, side, (struct device_run){0, 0});
         qsort(device->sides[side], device->counts[side], sizeof *device->sides[side], by_span);
         of->span = fmax(of->span, device_middle(of, device, side).span);
     }
@@ -207,7 +236,8 @@ void comparison_end(struct comparison *of)
     for (size_t e = 0; e < of->entry_count; e++)
         for (int side = 0; side < SIDES; side++) {
             struct numbers_of_runs *values = &of->entries[e].sides[side].values;
-            if (values->count) qsort(values->values, values->count, sizeof *values->values, by_size);
+            if (values->count)
+                qsort(values->values, values->count, sizeof *values->values, by_size);
         }
     for (int side = 0; side < SIDES; side++) {
         devices_end(of, (enum side)side);
@@ -220,23 +250,36 @@ void comparison_end(struct comparison *of)
 /* --- what counts --- */
 
 /* Number `rank` of the side's runs, from 0, in order of size. Those without the row come first. */
-static double ranked(const struct comparison *of, const struct entry *entry, enum side side, size_t rank)
+static double ranked(
+    const struct comparison *of, const struct entry *entry, enum side side, size_t rank)
 {
     const struct numbers_of_runs *values = &entry->sides[side].values;
     const size_t without = of->side_runs[side] - values->count;
     return rank < without ? 0 : values->values[rank - without];
 }
 
-static size_t middle(const struct comparison *of, enum side side) { return (of->side_runs[side] - 1) / 2; }
+static size_t middle(const struct comparison *of, enum side side)
+{
+    return (of->side_runs[side] - 1) / 2;
+}
 
 double entry_value(const struct comparison *of, const struct entry *entry, enum side side)
 {
     return isnan(entry->sides[side].total) ? NAN : ranked(of, entry, side, middle(of, side));
 }
 
-double entry_lowest(const struct comparison *of, const struct entry *entry, enum side side) { return ranked(of, entry, side, 0); }
-double entry_times(const struct comparison *of, const struct entry *entry, enum side side) { return entry->sides[side].times / of->side_runs[side]; }
-double entry_change(const struct comparison *of, const struct entry *entry) { return entry_value(of, entry, AFTER) - entry_value(of, entry, BEFORE); }
+double entry_lowest(const struct comparison *of, const struct entry *entry, enum side side)
+{
+    return ranked(of, entry, side, 0);
+}
+double entry_times(const struct comparison *of, const struct entry *entry, enum side side)
+{
+    return entry->sides[side].times / of->side_runs[side];
+}
+double entry_change(const struct comparison *of, const struct entry *entry)
+{
+    return entry_value(of, entry, AFTER) - entry_value(of, entry, BEFORE);
+}
 
 double entry_highest(const struct entry *entry, enum side side)
 {
@@ -244,44 +287,58 @@ double entry_highest(const struct entry *entry, enum side side)
     return values->count ? values->values[values->count - 1] : 0;
 }
 
-struct device_run device_middle(const struct comparison *of, const struct device_times *device, enum side side)
+struct device_run device_middle(
+    const struct comparison *of, const struct device_times *device, enum side side)
 {
     return device->sides[side][middle(of, side)];
 }
 
-/* Of so many runs on each side, a row's are by chance so far apart as is asked for once in 100 times; of six once in 300. */
+/* Of so many runs on each side, a row's are by chance so far apart as is asked for once in 100
+ * times; of six once in 300. */
 enum { RUNS_ENOUGH = 4 };
 
 /*
- * Whether the slower side's runs lie above those of the faster one, by more than `by` times what those differ. What disturbs a run makes it
- * longer: so it matters little how much the slower ones differ, and of the faster side's runs beyond four, half may be disturbed.
+ * Whether the slower side's runs lie above those of the faster one, by more than `by` times what
+ * those differ. What disturbs a run makes it longer: so it matters little how much the slower ones
+ * differ, and of the faster side's runs beyond four, half may be disturbed.
  */
 static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
 {
-    const enum side faster = entry_change(of, entry) > 0 ? BEFORE : AFTER, slower = faster == BEFORE ? AFTER : BEFORE;
-    const size_t runs = of->side_runs[faster], disturbed = runs > RUNS_ENOUGH ? (runs - RUNS_ENOUGH) / 2 : 0;
-    const double low = ranked(of, entry, faster, 0), high = ranked(of, entry, faster, runs - 1 - disturbed);
+    const enum side faster = entry_change(of, entry) > 0 ? BEFORE : AFTER,
+                    slower = faster == BEFORE ? AFTER : BEFORE;
+    const size_t runs = of->side_runs[faster],
+                 disturbed = runs > RUNS_ENOUGH ? (runs - RUNS_ENOUGH) / 2 : 0;
+    const double low = ranked(of, entry, faster, 0),
+                 high = ranked(of, entry, faster, runs - 1 - disturbed);
     return ranked(of, entry, slower, 0) - high > by * (high - low);
 }
 
 /* In all runs of one side, and in none of the other. */
 static bool is_new_or_gone(const struct comparison *of, const struct entry *entry)
 {
-    const size_t before = entry->sides[BEFORE].values.count, after = entry->sides[AFTER].values.count;
-    return (!before && after == of->side_runs[AFTER]) || (!after && before == of->side_runs[BEFORE]);
+    const size_t before = entry->sides[BEFORE].values.count,
+                 after = entry->sides[AFTER].values.count;
+    return (!before && after == of->side_runs[AFTER]) ||
+           (!after && before == of->side_runs[BEFORE]);
 }
 
 enum verdict entry_verdict(const struct comparison *of, const struct entry *entry)
 {
-    static const double span_share = 0.01; /* what is less made no run slower that anybody would notice */
-    static const double row_share = 0.05;  /* clocks and memory of a GPU make the same kernels differ by some percent */
+    static const double span_share =
+        0.01; /* what is less made no run slower that anybody would notice */
+    static const double row_share =
+        0.05; /* clocks and memory of a GPU make the same kernels differ by some percent */
     const double change = fabs(entry_change(of, entry));
     if (of->no_times && entry->subject->gpu) return VERDICT_SAME;
     const bool enough = of->side_runs[BEFORE] >= RUNS_ENOUGH && of->side_runs[AFTER] >= RUNS_ENOUGH;
     if (entry->subject->list == LIST_FINDINGS && !is_new_or_gone(of, entry)) return VERDICT_SAME;
-    if (isnan(change)) return entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED : VERDICT_SAME;
-    if (change == 0 || change < span_share * of->span || !is_apart(of, entry, enough ? 1 : 0)) return VERDICT_SAME;
+    if (isnan(change))
+        return entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED : VERDICT_SAME;
+    if (change == 0 || change < span_share * of->span || !is_apart(of, entry, enough ? 1 : 0))
+        return VERDICT_SAME;
     if (enough) return VERDICT_CHANGED;
-    if (change < row_share * fmax(entry_value(of, entry, BEFORE), entry_value(of, entry, AFTER))) return VERDICT_SAME;
-    return entry->subject->steady || entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED : VERDICT_PERHAPS;
+    if (change < row_share * fmax(entry_value(of, entry, BEFORE), entry_value(of, entry, AFTER)))
+        return VERDICT_SAME;
+    return entry->subject->steady || entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED
+                                                                           : VERDICT_PERHAPS;
 }

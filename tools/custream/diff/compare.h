@@ -1,5 +1,6 @@
 /*
- * Two sides of one or more runs each, row by row: what each row of their reports came to on either side, and whether the difference counts.
+ * Two sides of one or more runs each, row by row: what each row of their reports came to on either
+ * side, and whether the difference counts.
  *
  * A run is added as soon as its report is made, and nothing of it is needed afterwards.
  */
@@ -14,9 +15,9 @@ extern const char *const side_name[SIDES];
 
 /* Where a difference is told. */
 enum list {
-    LIST_CHANGED,  /* what the GPU's time is made of: work by name, idle time by cause */
-    LIST_HOST,     /* parts of the idle time that is the host's */
-    LIST_FOLLOWS,  /* the same time, seen otherwise */
+    LIST_CHANGED, /* what the GPU's time is made of: work by name, idle time by cause */
+    LIST_HOST,    /* parts of the idle time that is the host's */
+    LIST_FOLLOWS, /* the same time, seen otherwise */
     LIST_FINDINGS,
     LIST_METRICS,
 };
@@ -25,11 +26,13 @@ enum list {
 struct subject {
     const char *table, *what; /* what: one of its rows, in a word */
     enum list list;
-    bool steady;              /* times on the GPU alone: nothing that the operating system does to a thread makes them longer */
-    const char *label;        /* the column that people read; NULL: those that name the row */
+    bool steady; /* times on the GPU alone: nothing that the operating system does to a thread makes
+                    them longer */
+    const char *label;         /* the column that people read; NULL: those that name the row */
     const char *value, *times; /* its columns */
-    bool mean;                /* `value` is the mean of `times` */
-    bool gpu;                 /* its rows tell of GPU work: nothing is known of them where a run has none in its trace */
+    bool mean;                 /* `value` is the mean of `times` */
+    bool gpu; /* its rows tell of GPU work: nothing is known of them where a run has none in its
+                 trace */
 };
 extern const struct subject subjects[];
 extern const size_t subject_count;
@@ -43,15 +46,15 @@ struct numbers_of_runs {
 /* A row of the reports, of one key. */
 struct entry {
     const struct subject *subject;
-    double device;                 /* NAN: it belongs to none */
-    text label;                    /* texts of comparison->texts */
+    double device;                                 /* NAN: it belongs to none */
+    text label;                                    /* texts of comparison->texts */
     text title, evidence, remedy, page, id, place; /* of a finding */
-    text unit;                     /* of a metric */
+    text unit;                                     /* of a metric */
     struct {
         struct numbers_of_runs values;
         double total, times; /* over all runs */
     } sides[SIDES];
-    double now, now_times;   /* in the run that is being added */
+    double now, now_times; /* in the run that is being added */
     bool is_now;
 };
 
@@ -69,36 +72,47 @@ struct device_times {
     text name;
     struct device_run {
         double span, busy;
-    } *sides[SIDES]; /* in order of the spans, once comparison_end() has sorted them: one of each of the side's runs */
+    } *sides[SIDES]; /* in order of the spans, once comparison_end() has sorted them: one of each of
+                        the side's runs */
     size_t counts[SIDES], capacities[SIDES];
 };
 
 struct comparison {
     struct texts texts;
-    struct numbers index;           /* entries by the text that is their key */
-    struct entry *entries;          size_t entry_count, entry_capacity;
-    struct ran *runs;               size_t run_count, run_capacity;
-    struct device_times *devices;   size_t device_count, device_capacity;
-    struct report reports[SIDES];   /* what conditions read, by comparison_end(): the tables "metrics", and "findings", those of any run */
+    struct numbers index; /* entries by the text that is their key */
+    struct entry *entries;
+    size_t entry_count, entry_capacity;
+    struct ran *runs;
+    size_t run_count, run_capacity;
+    struct device_times *devices;
+    size_t device_count, device_capacity;
+    struct report reports[SIDES]; /* what conditions read, by comparison_end(): the tables
+                                     "metrics", and "findings", those of any run */
     unsigned side_runs[SIDES];
-    bool no_times;                  /* a run's GPU work was not recorded */
-    double span;                    /* the longest of a GPU, or of a run without any, on either side; comparison_end() knows it */
+    bool no_times; /* a run's GPU work was not recorded */
+    double span; /* the longest of a GPU, or of a run without any, on either side; comparison_end()
+                    knows it */
 };
 
 void comparison_init(struct comparison *comparison);
-void comparison_add(struct comparison *comparison, enum side side, struct made *made, unsigned files);
+void comparison_add(
+    struct comparison *comparison, enum side side, struct made *made, unsigned files);
 void comparison_free(struct comparison *comparison);
 
 /* After the last run. */
 void comparison_end(struct comparison *comparison);
 
-/* The middle one of the side's runs; of an even number, the lower one. NAN: a run does not know it. */
+/* The middle one of the side's runs; of an even number, the lower one. NAN: a run does not know it.
+ */
 double entry_value(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_lowest(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_highest(const struct entry *entry, enum side side);
-double entry_change(const struct comparison *comparison, const struct entry *entry); /* of the value, from BEFORE to AFTER */
-double entry_times(const struct comparison *comparison, const struct entry *entry, enum side side); /* the mean over the side's runs */
-struct device_run device_middle(const struct comparison *comparison, const struct device_times *device, enum side side);
+double entry_change(const struct comparison *comparison,
+    const struct entry *entry); /* of the value, from BEFORE to AFTER */
+double entry_times(const struct comparison *comparison, const struct entry *entry,
+    enum side side); /* the mean over the side's runs */
+struct device_run device_middle(
+    const struct comparison *comparison, const struct device_times *device, enum side side);
 
 /* Whether a row differs by more than runs of one program do. docs/diff.md has the rule. */
 enum verdict {

@@ -8,7 +8,8 @@
 #include "tools/custream/command.h"
 #include "tools/custream/model/table.h"
 
-/* What a column's text names, by the column's key; all others name what is the same in every run. */
+/* What a column's text names, by the column's key; all others name what is the same in every run.
+ */
 enum role { ROLE_SAME, ROLE_THREAD, ROLE_STREAM, ROLE_WORK /* "k on stream 13" */ };
 static const struct {
     const char *column;
@@ -22,7 +23,8 @@ static enum role role_of(const struct column *column)
     return ROLE_SAME;
 }
 
-/* Digits, maybe in brackets, up to a blank, a bracket or the end. Its length; 0: the word is another. */
+/* Digits, maybe in brackets, up to a blank, a bracket or the end. Its length; 0: the word is
+ * another. */
 static size_t number_length(const char *word)
 {
     const bool bracket = *word == '(';
@@ -63,11 +65,15 @@ static uint32_t *in_order_of_use(const struct run *run)
     return order;
 }
 
-static text text_of_name(struct names *names, const char *name) { return text_number(&names->texts, name, strlen(name)); }
+static text text_of_name(struct names *names, const char *name)
+{
+    return text_number(&names->texts, name, strlen(name));
+}
 
 void names_make(struct names *names, struct report *report, const struct run *run)
 {
-    struct numbers same = {0}, before = {0}; /* streams by their name without number: how many, and how many of them came before */
+    struct numbers same = {0}, before = {0}; /* streams by their name without number: how many, and
+                                                how many of them came before */
     char plain[NAME_MAX_BYTES], as[NAME_MAX_BYTES + 16];
     uint32_t *order = in_order_of_use(run);
     *names = (struct names){0};
@@ -127,7 +133,8 @@ static void put_stream(struct writing *to, const struct names *names, const char
     put(to, as ? as : plain);
 }
 
-/* The name of the work may have an " on " of its own: a stream's name is what stands behind the right one. */
+/* The name of the work may have an " on " of its own: a stream's name is what stands behind the
+ * right one. */
 static void put_work(struct writing *to, const struct names *names, const char *text)
 {
     static const char on[] = " on ";
@@ -143,7 +150,8 @@ static void put_work(struct writing *to, const struct names *names, const char *
     put(to, text);
 }
 
-void names_key(const struct names *names, const struct table *table, size_t row, char out[NAME_MAX_BYTES])
+void names_key(
+    const struct names *names, const struct table *table, size_t row, char out[NAME_MAX_BYTES])
 {
     struct writing to = {out, NAME_MAX_BYTES};
     char plain[NAME_MAX_BYTES];
@@ -154,7 +162,8 @@ void names_key(const struct names *names, const struct table *table, size_t row,
         if (!(column->role & COLUMN_NAMES)) continue;
         const char *text = cell->text ? cell->text : "";
         put(&to, "\n");
-        if (column->unit != UNIT_TEXT) snprintf(plain, sizeof plain, "%.0f", cell->number), put(&to, plain);
+        if (column->unit != UNIT_TEXT)
+            snprintf(plain, sizeof plain, "%.0f", cell->number), put(&to, plain);
         else if (role_of(column) == ROLE_STREAM) put_stream(&to, names, text);
         else if (role_of(column) == ROLE_WORK) put_work(&to, names, text);
         else if (role_of(column) == ROLE_THREAD) name_without_numbers(plain, text), put(&to, plain);
@@ -170,7 +179,8 @@ void names_label(const struct table *table, size_t row, char out[NAME_MAX_BYTES]
         const struct column *column = &table->columns[c];
         const char *text = table->cells[row * table->column_count + c].text;
         char plain[NAME_MAX_BYTES];
-        if (!(column->role & COLUMN_NAMES) || column->unit != UNIT_TEXT || !text || !*text) continue;
+        if (!(column->role & COLUMN_NAMES) || column->unit != UNIT_TEXT || !text || !*text)
+            continue;
         if (role_of(column) == ROLE_THREAD) name_without_numbers(plain, text), text = plain;
         if (*out) put(&to, ", ");
         put(&to, text);

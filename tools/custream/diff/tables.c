@@ -13,7 +13,9 @@ static const struct column run_columns[] = {
     {"run", "run", UNIT_COUNT, COLUMN_NAMES},
     {"program", "program", UNIT_TEXT, 0},
     {"pid", "process", UNIT_COUNT, 0},
-    {"files", "files", UNIT_COUNT, 0},     {"wall_ns", "duration", UNIT_NS, 0}, {"whole", "whole", UNIT_TEXT, 0},
+    {"files", "files", UNIT_COUNT, 0},
+    {"wall_ns", "duration", UNIT_NS, 0},
+    {"whole", "whole", UNIT_TEXT, 0},
 };
 
 static const struct column device_columns[] = {
@@ -56,16 +58,28 @@ static const struct column change_columns[] = {
 };
 
 static const struct column finding_columns[] = {
-    {"id", "finding", UNIT_TEXT, COLUMN_NAMES},        {"stream", "where", UNIT_TEXT, COLUMN_NAMES},         {"state", "state", UNIT_TEXT, 0},
-    {"title", "title", UNIT_TEXT, 0},      {"cost_ns", "cost at most", UNIT_NS, 0},  {"times", "times", UNIT_COUNT, 0},
-    {"evidence", "evidence", UNIT_TEXT, 0}, {"remedy", "remedy", UNIT_TEXT, 0},      {"page", "page", UNIT_TEXT, 0},
+    {"id", "finding", UNIT_TEXT, COLUMN_NAMES},
+    {"stream", "where", UNIT_TEXT, COLUMN_NAMES},
+    {"state", "state", UNIT_TEXT, 0},
+    {"title", "title", UNIT_TEXT, 0},
+    {"cost_ns", "cost at most", UNIT_NS, 0},
+    {"times", "times", UNIT_COUNT, 0},
+    {"evidence", "evidence", UNIT_TEXT, 0},
+    {"remedy", "remedy", UNIT_TEXT, 0},
+    {"page", "page", UNIT_TEXT, 0},
 };
 
 static const struct column metric_columns[] = {
-    {"key", "metric", UNIT_TEXT, COLUMN_NAMES}, {"unit", "unit", UNIT_TEXT, 0}, {"before", "before", UNIT_COUNT, 0}, {"after", "after", UNIT_COUNT, 0},
+    {"key", "metric", UNIT_TEXT, COLUMN_NAMES},
+    {"unit", "unit", UNIT_TEXT, 0},
+    {"before", "before", UNIT_COUNT, 0},
+    {"after", "after", UNIT_COUNT, 0},
 };
 
-static const char *words(const struct comparison *of, text number) { return number ? text_of(&of->texts, number) : NULL; }
+static const char *words(const struct comparison *of, text number)
+{
+    return number ? text_of(&of->texts, number) : NULL;
+}
 static double share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 
 /* --- what was compared --- */
@@ -76,8 +90,10 @@ static void runs_table(struct report *report, const struct comparison *of)
     unsigned number[SIDES] = {0};
     for (size_t r = 0; r < of->run_count; r++) {
         const struct ran *ran = &of->runs[r];
-        TABLE_PUT(table, run_columns, CELL_TEXT(side_name[ran->side]), CELL_NUMBER(++number[ran->side]), CELL_TEXT(words(of, ran->program)),
-                  CELL_NUMBER(ran->pid), CELL_NUMBER(ran->files), CELL_NUMBER(ran->wall), CELL_TEXT(words(of, ran->whole)));
+        TABLE_PUT(table, run_columns, CELL_TEXT(side_name[ran->side]),
+            CELL_NUMBER(++number[ran->side]), CELL_TEXT(words(of, ran->program)),
+            CELL_NUMBER(ran->pid), CELL_NUMBER(ran->files), CELL_NUMBER(ran->wall),
+            CELL_TEXT(words(of, ran->whole)));
     }
 }
 
@@ -86,24 +102,32 @@ static void devices_table(struct report *report, const struct comparison *of)
     struct table *table = TABLE_NEW(report, "devices", "The GPUs", device_columns);
     for (size_t d = 0; d < of->device_count && !of->no_times; d++) {
         const struct device_times *device = &of->devices[d];
-        const struct device_run before = device_middle(of, device, BEFORE), after = device_middle(of, device, AFTER);
+        const struct device_run before = device_middle(of, device, BEFORE),
+                                after = device_middle(of, device, AFTER);
         const double change = after.span - before.span, busy_change = after.busy - before.busy;
         const size_t last[SIDES] = {device->counts[BEFORE] - 1, device->counts[AFTER] - 1};
-        TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal), CELL_TEXT(words(of, device->name)), CELL_NUMBER(before.span), CELL_NUMBER(after.span),
-                  CELL_NUMBER(change), CELL_NUMBER(share(change, before.span)), CELL_NUMBER(before.busy), CELL_NUMBER(after.busy), CELL_NUMBER(busy_change),
-                  CELL_NUMBER(before.span - before.busy), CELL_NUMBER(after.span - after.busy), CELL_NUMBER(change - busy_change),
-                  CELL_NUMBER(device->sides[BEFORE][0].span), CELL_NUMBER(device->sides[BEFORE][last[BEFORE]].span), CELL_NUMBER(device->sides[AFTER][0].span),
-                  CELL_NUMBER(device->sides[AFTER][last[AFTER]].span));
+        TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal),
+            CELL_TEXT(words(of, device->name)), CELL_NUMBER(before.span), CELL_NUMBER(after.span),
+            CELL_NUMBER(change), CELL_NUMBER(share(change, before.span)), CELL_NUMBER(before.busy),
+            CELL_NUMBER(after.busy), CELL_NUMBER(busy_change),
+            CELL_NUMBER(before.span - before.busy), CELL_NUMBER(after.span - after.busy),
+            CELL_NUMBER(change - busy_change), CELL_NUMBER(device->sides[BEFORE][0].span),
+            CELL_NUMBER(device->sides[BEFORE][last[BEFORE]].span),
+            CELL_NUMBER(device->sides[AFTER][0].span),
+            CELL_NUMBER(device->sides[AFTER][last[AFTER]].span));
     }
 }
 
 static void metrics_table(struct report *report, const struct comparison *of)
 {
     struct table *table = TABLE_NEW(report, "metrics", "Metrics", metric_columns);
-    const struct table *before = report_find(&of->reports[BEFORE], "metrics"), *after = report_find(&of->reports[AFTER], "metrics");
+    const struct table *before = report_find(&of->reports[BEFORE], "metrics"),
+                       *after = report_find(&of->reports[AFTER], "metrics");
     for (size_t row = 0; row < before->row_count; row++)
-        TABLE_PUT(table, metric_columns, CELL_TEXT(table_text(before, row, "key")), CELL_TEXT(table_text(before, row, "unit")),
-                  CELL_NUMBER(table_number(before, row, "value")), CELL_NUMBER(table_number(after, row, "value")));
+        TABLE_PUT(table, metric_columns, CELL_TEXT(table_text(before, row, "key")),
+            CELL_TEXT(table_text(before, row, "unit")),
+            CELL_NUMBER(table_number(before, row, "value")),
+            CELL_NUMBER(table_number(after, row, "value")));
 }
 
 /* --- what is different --- */
@@ -127,33 +151,43 @@ struct ranking {
 };
 
 /* Adds those of a list with that verdict, by how much they changed. */
-static void ranking_add(struct ranking *ranking, const struct comparison *of, enum list list, enum verdict verdict)
+static void ranking_add(
+    struct ranking *ranking, const struct comparison *of, enum list list, enum verdict verdict)
 {
     const size_t first = ranking->count;
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *entry = &of->entries[e];
         if (entry->subject->list != list || entry_verdict(of, entry) != verdict) continue;
         const double change = entry_change(of, entry);
-        ranking->rows = array_room(ranking->rows, ranking->count, &ranking->capacity, sizeof *ranking->rows);
+        ranking->rows =
+            array_room(ranking->rows, ranking->count, &ranking->capacity, sizeof *ranking->rows);
         ranking->rows[ranking->count++] = (struct ranked){entry, isnan(change) ? -1 : fabs(change)};
     }
-    if (ranking->count > first) qsort(ranking->rows + first, ranking->count - first, sizeof *ranking->rows, heavier_first);
+    if (ranking->count > first)
+        qsort(ranking->rows + first, ranking->count - first, sizeof *ranking->rows, heavier_first);
 }
 
-/* Of the idle time that is the host's: what the host did of which the most is new, or gone. NULL: nothing is known. */
-static const char *mostly_of(struct report *report, const struct comparison *of, const struct entry *entry)
+/* Of the idle time that is the host's: what the host did of which the most is new, or gone. NULL:
+ * nothing is known. */
+static const char *mostly_of(
+    struct report *report, const struct comparison *of, const struct entry *entry)
 {
     const struct entry *most = NULL;
     const double all = entry_change(of, entry);
     char shown[SHOWN_MAX];
-    if (strcmp(entry->subject->table, "idle") || strcmp(words(of, entry->label), cause_info[CAUSE_HOST].title)) return NULL;
+    if (strcmp(entry->subject->table, "idle") ||
+        strcmp(words(of, entry->label), cause_info[CAUSE_HOST].title))
+        return NULL;
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *part = &of->entries[e];
-        if (part->subject->list != LIST_HOST || part->device != entry->device || entry_change(of, part) * all <= 0) continue;
+        if (part->subject->list != LIST_HOST || part->device != entry->device ||
+            entry_change(of, part) * all <= 0)
+            continue;
         if (!most || fabs(entry_change(of, part)) > fabs(entry_change(of, most))) most = part;
     }
     if (!most) return NULL;
-    return report_text(report, "%s (%s)", words(of, most->label), value_show(shown, UNIT_CHANGE_NS, entry_change(of, most)));
+    return report_text(report, "%s (%s)", words(of, most->label),
+        value_show(shown, UNIT_CHANGE_NS, entry_change(of, most)));
 }
 
 static const char *state_of(const struct entry *entry)
@@ -162,20 +196,27 @@ static const char *state_of(const struct entry *entry)
     return entry->sides[AFTER].values.count ? NULL : "gone";
 }
 
-static double mean_of(const struct entry *entry, enum side side) { return share(entry->sides[side].total, entry->sides[side].times); }
+static double mean_of(const struct entry *entry, enum side side)
+{
+    return share(entry->sides[side].total, entry->sides[side].times);
+}
 
-static struct table *changes_table(struct report *report, const struct comparison *of, const struct ranking *ranking, const char *key, const char *title)
+static struct table *changes_table(struct report *report, const struct comparison *of,
+    const struct ranking *ranking, const char *key, const char *title)
 {
     struct table *table = TABLE_NEW(report, key, title, change_columns);
     for (size_t i = 0; i < ranking->count; i++) {
         const struct entry *entry = ranking->rows[i].entry;
         const double before = entry_value(of, entry, BEFORE), after = entry_value(of, entry, AFTER);
-        TABLE_PUT(table, change_columns, CELL_TEXT(entry->subject->what), CELL_TEXT(words(of, entry->label)), CELL_NUMBER(entry->device),
-                  CELL_TEXT(state_of(entry)),
-                  CELL_NUMBER(after - before), CELL_NUMBER(share(after - before, before)), CELL_NUMBER(before), CELL_NUMBER(after),
-                  CELL_NUMBER(entry_times(of, entry, BEFORE)), CELL_NUMBER(entry_times(of, entry, AFTER)), CELL_NUMBER(mean_of(entry, BEFORE)),
-                  CELL_NUMBER(mean_of(entry, AFTER)), CELL_NUMBER(entry_lowest(of, entry, BEFORE)), CELL_NUMBER(entry_highest(entry, BEFORE)),
-                  CELL_NUMBER(entry_lowest(of, entry, AFTER)), CELL_NUMBER(entry_highest(entry, AFTER)), CELL_TEXT(mostly_of(report, of, entry)));
+        TABLE_PUT(table, change_columns, CELL_TEXT(entry->subject->what),
+            CELL_TEXT(words(of, entry->label)), CELL_NUMBER(entry->device),
+            CELL_TEXT(state_of(entry)), CELL_NUMBER(after - before),
+            CELL_NUMBER(share(after - before, before)), CELL_NUMBER(before), CELL_NUMBER(after),
+            CELL_NUMBER(entry_times(of, entry, BEFORE)), CELL_NUMBER(entry_times(of, entry, AFTER)),
+            CELL_NUMBER(mean_of(entry, BEFORE)), CELL_NUMBER(mean_of(entry, AFTER)),
+            CELL_NUMBER(entry_lowest(of, entry, BEFORE)), CELL_NUMBER(entry_highest(entry, BEFORE)),
+            CELL_NUMBER(entry_lowest(of, entry, AFTER)), CELL_NUMBER(entry_highest(entry, AFTER)),
+            CELL_TEXT(mostly_of(report, of, entry)));
     }
     table->shown = 20;
     return table;
@@ -191,7 +232,8 @@ static void differences(struct report *report, const struct comparison *of)
     changes_table(report, of, &changed, "changed", "What changed");
     changes_table(report, of, &follows, "follows", "What follows from it");
     struct table *table = changes_table(report, of, &perhaps, "perhaps", "What may have changed");
-    table->note = "Times of the host differ from run to run. Four or more runs on each side, made by turns, tell this from chance.";
+    table->note = "Times of the host differ from run to run. Four or more runs on each side, made "
+                  "by turns, tell this from chance.";
     free(changed.rows);
     free(follows.rows);
     free(perhaps.rows);
@@ -199,15 +241,18 @@ static void differences(struct report *report, const struct comparison *of)
 
 static void findings_table(struct report *report, const struct comparison *of)
 {
-    struct table *table = TABLE_NEW(report, "findings", "Findings that are new or gone", finding_columns);
+    struct table *table =
+        TABLE_NEW(report, "findings", "Findings that are new or gone", finding_columns);
     struct ranking ranking = {0};
     ranking_add(&ranking, of, LIST_FINDINGS, VERDICT_CHANGED);
     for (size_t i = 0; i < ranking.count; i++) {
         const struct entry *entry = ranking.rows[i].entry;
         const enum side side = entry->sides[AFTER].values.count ? AFTER : BEFORE;
-        TABLE_PUT(table, finding_columns, CELL_TEXT(words(of, entry->id)), CELL_TEXT(words(of, entry->place)), CELL_TEXT(state_of(entry)),
-                  CELL_TEXT(words(of, entry->title)), CELL_NUMBER(entry_value(of, entry, side)), CELL_NUMBER(entry_times(of, entry, side)),
-                  CELL_TEXT(words(of, entry->evidence)), CELL_TEXT(words(of, entry->remedy)), CELL_TEXT(words(of, entry->page)));
+        TABLE_PUT(table, finding_columns, CELL_TEXT(words(of, entry->id)),
+            CELL_TEXT(words(of, entry->place)), CELL_TEXT(state_of(entry)),
+            CELL_TEXT(words(of, entry->title)), CELL_NUMBER(entry_value(of, entry, side)),
+            CELL_NUMBER(entry_times(of, entry, side)), CELL_TEXT(words(of, entry->evidence)),
+            CELL_TEXT(words(of, entry->remedy)), CELL_TEXT(words(of, entry->page)));
     }
     table->shown = 20;
     free(ranking.rows);

@@ -11,7 +11,8 @@
 
 enum { SENTENCE_MAX = 1024 };
 
-static void side_put(FILE *file, const struct print *print, const struct table *runs, enum side side)
+static void side_put(
+    FILE *file, const struct print *print, const struct table *runs, enum side side)
 {
     char line[SENTENCE_MAX];
     const char *title = side == BEFORE ? "Before" : "After";
@@ -19,14 +20,21 @@ static void side_put(FILE *file, const struct print *print, const struct table *
     for (size_t row = runs->row_count; row--;)
         if (!strcmp(table_text(runs, row, "side"), side_name[side])) count++, first = row;
     const char *program = table_text(runs, first, "program");
-    if (count == 1) snprintf(line, sizeof line, "%s: %s (process %.0f).", title, program, table_number(runs, first, "pid"));
-    else snprintf(line, sizeof line, "%s: %zu runs of %s; times are those of the middle one.", title, count, program);
+    if (count == 1)
+        snprintf(line, sizeof line, "%s: %s (process %.0f).", title, program,
+            table_number(runs, first, "pid"));
+    else
+        snprintf(line, sizeof line, "%s: %zu runs of %s; times are those of the middle one.", title,
+            count, program);
     text_put_wrapped(file, line, print->columns, 0, 0);
     for (size_t row = 0; row < runs->row_count; row++) {
         const char *whole = table_text(runs, row, "whole");
-        if (strcmp(table_text(runs, row, "side"), side_name[side]) || !*whole || !strcmp(whole, "yes")) continue;
+        if (strcmp(table_text(runs, row, "side"), side_name[side]) || !*whole ||
+            !strcmp(whole, "yes"))
+            continue;
         if (!strcmp(whole, WHOLE_NOT_SAID)) continue;
-        snprintf(line, sizeof line, "Missing from the trace of run %.0f %s: %s.", table_number(runs, row, "run"), side_name[side], whole);
+        snprintf(line, sizeof line, "Missing from the trace of run %.0f %s: %s.",
+            table_number(runs, row, "run"), side_name[side], whole);
         text_put_wrapped(file, line, print->columns, 0, 0);
     }
 }
@@ -48,29 +56,38 @@ struct times {
     long long before, after; /* in thousandths */
 };
 
-static struct times times_of(const struct table *devices, size_t row, const char *before, const char *after, const struct scale *scale)
+static struct times times_of(const struct table *devices, size_t row, const char *before,
+    const char *after, const struct scale *scale)
 {
-    return (struct times){llround(table_number(devices, row, before) / scale->ns), llround(table_number(devices, row, after) / scale->ns)};
+    return (struct times){llround(table_number(devices, row, before) / scale->ns),
+        llround(table_number(devices, row, after) / scale->ns)};
 }
 
-static size_t times_show(char *out, size_t size, size_t at, const struct times *times, const char *unit)
+static size_t times_show(
+    char *out, size_t size, size_t at, const struct times *times, const char *unit)
 {
-    const double before = (double)times->before / 1e3, after = (double)times->after / 1e3, change = (double)(times->after - times->before) / 1e3;
+    const double before = (double)times->before / 1e3, after = (double)times->after / 1e3,
+                 change = (double)(times->after - times->before) / 1e3;
     return cs_append(out, size, at, "%.3f -> %.3f %s (%+.3f %s", before, after, unit, change, unit);
 }
 
-static void device_put(FILE *file, const struct print *print, const struct table *devices, size_t row)
+static void device_put(
+    FILE *file, const struct print *print, const struct table *devices, size_t row)
 {
-    const struct scale scale = scale_for(fmax(table_number(devices, row, "before_span_ns"), table_number(devices, row, "after_span_ns")));
+    const struct scale scale = scale_for(fmax(
+        table_number(devices, row, "before_span_ns"), table_number(devices, row, "after_span_ns")));
     const struct times span = times_of(devices, row, "before_span_ns", "after_span_ns", &scale);
     const struct times busy = times_of(devices, row, "before_busy_ns", "after_busy_ns", &scale);
     const struct times idle = {span.before - busy.before, span.after - busy.after};
     const double share = table_number(devices, row, "span_change");
     const char *name = table_text(devices, row, "name");
     char line[SENTENCE_MAX], shown[SHOWN_MAX];
-    size_t n = cs_append(line, sizeof line / 2, 0, "GPU %.0f%s%.200s%s: ", table_number(devices, row, "device"), *name ? " (" : "", name, *name ? ")" : "");
+    size_t n = cs_append(line, sizeof line / 2, 0,
+        "GPU %.0f%s%.200s%s: ", table_number(devices, row, "device"), *name ? " (" : "", name,
+        *name ? ")" : "");
     n = times_show(line, sizeof line, n, &span, scale.unit);
-    if (!isnan(share)) n = cs_append(line, sizeof line, n, ", %s", value_show(shown, UNIT_CHANGE_SHARE, share));
+    if (!isnan(share))
+        n = cs_append(line, sizeof line, n, ", %s", value_show(shown, UNIT_CHANGE_SHARE, share));
     n = cs_append(line, sizeof line, n, "); of it busy ");
     n = times_show(line, sizeof line, n, &busy, scale.unit);
     n = cs_append(line, sizeof line, n, "), idle ");
@@ -84,20 +101,23 @@ static void device_put(FILE *file, const struct print *print, const struct table
 enum { COLUMNS_MAX = 16 };
 
 /* So much of a row as has room on a line; the other forms have all of it. `keys` ends with NULL. */
-static void part_put(FILE *file, const struct print *print, const struct table *table, const char *const *keys)
+static void part_put(
+    FILE *file, const struct print *print, const struct table *table, const char *const *keys)
 {
     struct column columns[COLUMNS_MAX];
     size_t from[COLUMNS_MAX], count = 0;
     struct report report = {0};
     for (; *keys; keys++)
         for (size_t c = 0; c < table->column_count; c++)
-            if (!strcmp(table->columns[c].key, *keys)) from[count] = c, columns[count++] = table->columns[c];
+            if (!strcmp(table->columns[c].key, *keys))
+                from[count] = c, columns[count++] = table->columns[c];
     struct table *part = report_table(&report, table->key, table->title, columns, count);
     part->note = table->note;
     part->shown = table->shown;
     for (size_t row = 0; row < table->row_count; row++) {
         struct cell *cells = table_row(part);
-        for (size_t c = 0; c < count; c++) cells[c] = table->cells[row * table->column_count + from[c]];
+        for (size_t c = 0; c < count; c++)
+            cells[c] = table->cells[row * table->column_count + from[c]];
     }
     if (part->row_count) text_table_put(file, print, part);
     report_free(&report);
@@ -105,26 +125,36 @@ static void part_put(FILE *file, const struct print *print, const struct table *
 
 static void changes_put(FILE *file, const struct print *print, const char *key)
 {
-    static const char *const of_one[] = {"device", "what", "name", "change_ns", "before_ns", "after_ns", "before_times", "after_times",
-                                         "before_mean_ns", "after_mean_ns", "mostly", NULL};
-    static const char *const of_several[] = {"device", "what", "name", "change_ns", "before_ns", "before_lowest_ns", "before_highest_ns", "after_ns", "after_lowest_ns",
-                                             "after_highest_ns", "mostly", NULL};
+    static const char *const of_one[] = {"device", "what", "name", "change_ns", "before_ns",
+        "after_ns", "before_times", "after_times", "before_mean_ns", "after_mean_ns", "mostly",
+        NULL};
+    static const char *const of_several[] = {"device", "what", "name", "change_ns", "before_ns",
+        "before_lowest_ns", "before_highest_ns", "after_ns", "after_lowest_ns", "after_highest_ns",
+        "mostly", NULL};
     const struct table *table = report_find(print->report, key);
-    const bool several = report_find(print->report, "runs")->row_count > SIDES, one_device = report_find(print->report, "devices")->row_count < 2;
+    const bool several = report_find(print->report, "runs")->row_count > SIDES,
+               one_device = report_find(print->report, "devices")->row_count < 2;
     part_put(file, print, table, (several ? of_several : of_one) + one_device);
 }
 
 void print_diff_text(FILE *file, const struct print *print)
 {
-    static const char *const of_finding[] = {"state", "id", "title", "stream", "cost_ns", "times", NULL};
+    static const char *const of_finding[] = {
+        "state", "id", "title", "stream", "cost_ns", "times", NULL};
     const struct report *report = print->report;
-    const struct table *runs = report_find(report, "runs"), *devices = report_find(report, "devices"), *changed = report_find(report, "changed");
+    const struct table *runs = report_find(report, "runs"),
+                       *devices = report_find(report, "devices"),
+                       *changed = report_find(report, "changed");
     setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() knows characters by it */
     for (int side = 0; side < SIDES; side++) side_put(file, print, runs, (enum side)side);
     for (size_t row = 0; row < devices->row_count; row++) device_put(file, print, devices, row);
-    if (!devices->row_count) text_put_wrapped(file, "GPU work is not compared: not every run has some in its trace.", print->columns, 0, 0);
+    if (!devices->row_count)
+        text_put_wrapped(file, "GPU work is not compared: not every run has some in its trace.",
+            print->columns, 0, 0);
     if (!changed->row_count)
-        text_heading_put(file, print, report_find(report, "perhaps")->row_count ? "Nothing is certain to have changed." : "Nothing changed.");
+        text_heading_put(file, print,
+            report_find(report, "perhaps")->row_count ? "Nothing is certain to have changed."
+                                                      : "Nothing changed.");
     changes_put(file, print, "changed");
     changes_put(file, print, "follows");
     changes_put(file, print, "perhaps");
@@ -133,7 +163,9 @@ void print_diff_text(FILE *file, const struct print *print)
 
 void print_diff_json(FILE *file, const struct print *print)
 {
-    fprintf(file, "{\"custream_diff\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"tables\":{\n", DIFF_VERSION);
+    fprintf(file,
+        "{\"custream_diff\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"tables\":{\n",
+        DIFF_VERSION);
     json_tables_put(file, print->report);
     fputs("}}\n", file);
 }

@@ -31,7 +31,12 @@ static const char *const tables[TABLE_COUNT] = {
 #undef COLUMN
 };
 
-static const char *const types[] = {[TYPE_TIME] = "time", [TYPE_NS] = "ns", [TYPE_WHOLE] = "whole", [TYPE_SMALL] = "small", [TYPE_REAL] = "real", [TYPE_TEXT] = "text"};
+static const char *const types[] = {[TYPE_TIME] = "time",
+    [TYPE_NS] = "ns",
+    [TYPE_WHOLE] = "whole",
+    [TYPE_SMALL] = "small",
+    [TYPE_REAL] = "real",
+    [TYPE_TEXT] = "text"};
 
 /* What a batch has of a column. The numbers of texts become those of the batch's own list. */
 static struct gathered {
@@ -40,9 +45,9 @@ static struct gathered {
         int32_t *small;
         double *real;
     } values;
-    uint8_t *there;    /* a bit a row: it has a value */
-    text *listed;      /* of TEXT: the batch's list */
-    uint32_t *places;  /* by number of a text: its place in the list, + 1 */
+    uint8_t *there;   /* a bit a row: it has a value */
+    text *listed;     /* of TEXT: the batch's list */
+    uint32_t *places; /* by number of a text: its place in the list, + 1 */
     size_t list_count, list_capacity, place_capacity;
 } gathered[COLUMN_COUNT];
 
@@ -50,7 +55,10 @@ static uint32_t rows[TABLE_COUNT];
 static const struct texts *known;
 static int failed;
 
-static bool is_small(enum export_column column) { return columns[column].type == TYPE_SMALL || columns[column].type == TYPE_TEXT; }
+static bool is_small(enum export_column column)
+{
+    return columns[column].type == TYPE_SMALL || columns[column].type == TYPE_TEXT;
+}
 
 static void *room(size_t bytes)
 {
@@ -82,7 +90,10 @@ void batch_put(enum export_column column, int64_t value)
     else gathered[column].values.whole[row] = value;
 }
 
-void batch_put_real(enum export_column column, double value) { gathered[column].values.real[take_row(column)] = value; }
+void batch_put_real(enum export_column column, double value)
+{
+    gathered[column].values.real[take_row(column)] = value;
+}
 
 void batch_put_text(enum export_column column, text value)
 {
@@ -120,19 +131,23 @@ static void put_list(const struct gathered *g, size_t *bytes)
     }
     put(&(int32_t){0}, sizeof end);
     end = 0;
-    for (size_t i = 0; i < g->list_count; i++) end += (int32_t)strlen(text_of(known, g->listed[i])), put(&end, sizeof end);
-    for (size_t i = 0; i < g->list_count; i++) put(text_of(known, g->listed[i]), strlen(text_of(known, g->listed[i])));
+    for (size_t i = 0; i < g->list_count; i++)
+        end += (int32_t)strlen(text_of(known, g->listed[i])), put(&end, sizeof end);
+    for (size_t i = 0; i < g->list_count; i++)
+        put(text_of(known, g->listed[i]), strlen(text_of(known, g->listed[i])));
 }
 
 static void put_head(enum export_table table)
 {
     char line[4096];
-    size_t n = cs_append(line, sizeof line, 0, "{\"table\":\"%s\",\"rows\":%u,\"columns\":[", tables[table], rows[table]);
+    size_t n = cs_append(line, sizeof line, 0, "{\"table\":\"%s\",\"rows\":%u,\"columns\":[",
+        tables[table], rows[table]);
     for (enum export_column c = 0, first = 1; c < COLUMN_COUNT; c++) {
         if (columns[c].table != table) continue;
         size_t bytes = 0;
         put_list(&gathered[c], &bytes);
-        n = cs_append(line, sizeof line, n, "%s[\"%s\",\"%s\",%zu,%zu]", first ? "" : ",", columns[c].name, types[columns[c].type], gathered[c].list_count, bytes);
+        n = cs_append(line, sizeof line, n, "%s[\"%s\",\"%s\",%zu,%zu]", first ? "" : ",",
+            columns[c].name, types[columns[c].type], gathered[c].list_count, bytes);
         first = 0;
     }
     n = cs_append(line, sizeof line, n, "]}\n");

@@ -1,4 +1,5 @@
-/* custream export: the rows of traces as tables. This reads them; Python's pyarrow writes Parquet (python/custream/export.py). */
+/* custream export: the rows of traces as tables. This reads them; Python's pyarrow writes Parquet
+ * (python/custream/export.py). */
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
@@ -27,7 +28,8 @@ int command_export(int argc, char **argv)
     if (cJSON_HasObjectItem(options, "schema")) return batch_schema(), STATUS_OK;
     if (optind == argc) return complain(NAME, "which trace? 'custream help export' says more");
     if (cJSON_HasObjectItem(options, "batches"))
-        return argc - optind > 1 ? complain(NAME, "--batches: of one trace at a time") : batches(argv[optind]);
+        return argc - optind > 1 ? complain(NAME, "--batches: of one trace at a time")
+                                 : batches(argv[optind]);
     if (!folder || !*folder) return complain(NAME, "--parquet=DIR: where the tables go is missing");
     return module_run(NAME, "export", options, argv + optind);
 }

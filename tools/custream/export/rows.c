@@ -11,11 +11,15 @@
 #include "tools/custream/trace/numbers.h"
 
 /* Words that rows are told apart by. */
-#define WORDS(WORD)                                                                                                                                  \
-    WORD(DRIVER, "cuda_driver") WORD(RUNTIME, "cuda_runtime") WORD(CALLBACK, "cs_callback") WORD(KERNEL, "kernel") WORD(COPY, "gpu_memcpy")            \
-    WORD(SET, "gpu_memset") WORD(GRAPH, "gpu_graph") WORD(SPAN_OF_WORK, "gpu_range") WORD(SYNC, "cuda_sync") WORD(DEPENDENCY, "cs_dep")                \
-    WORD(RANGE, "user_annotation") WORD(LOSS, "cs_loss") WORD(WAKE_UP, "wake-up") WORD(THREAD_NAME, "thread_name")             \
-    WORD(IS_DRIVER, "driver") WORD(IS_RUNTIME, "runtime") WORD(IS_CALLBACK, "callback") WORD(IS_RANGE, "range") WORD(IS_SPAN, "span") WORD(IS_MARK, "mark")
+#define WORDS(WORD) \
+    WORD(DRIVER, "cuda_driver") WORD(RUNTIME, "cuda_runtime") WORD(CALLBACK, "cs_callback") \
+    WORD(KERNEL, "kernel") WORD(COPY, "gpu_memcpy") \
+    WORD(SET, "gpu_memset") WORD(GRAPH, "gpu_graph") WORD(SPAN_OF_WORK, "gpu_range") \
+    WORD(SYNC, "cuda_sync") WORD(DEPENDENCY, "cs_dep") \
+    WORD(RANGE, "user_annotation") WORD(LOSS, "cs_loss") WORD(WAKE_UP, "wake-up") \
+    WORD(THREAD_NAME, "thread_name") \
+    WORD(IS_DRIVER, "driver") WORD(IS_RUNTIME, "runtime") WORD(IS_CALLBACK, "callback") \
+    WORD(IS_RANGE, "range") WORD(IS_SPAN, "span") WORD(IS_MARK, "mark")
 #define WORD_ENUMERATOR(word, spelled) WORD_##word,
 enum word { WORDS(WORD_ENUMERATOR) WORD_COUNT };
 
@@ -25,16 +29,18 @@ struct open_span {
     uint32_t process;
 };
 
-struct export {
+struct export
+{
     struct model model; /* of the file at hand; its texts are those of all tables */
     struct texts *texts;
     text words[WORD_COUNT];
     bool begun; /* a row has come */
     int64_t base;
     struct numbers thread_names, open; /* by process and thread; by the span's number in the file */
-    struct numbers file_of;   /* of a merged trace: by pid, which file of it; none: it is not merged */
+    struct numbers
+        file_of; /* of a merged trace: by pid, which file of it; none: it is not merged */
     struct numbers sample_of; /* by that file: of how many calls one has GPU times */
-    uint32_t file;          /* whose rows come now; NONE: no merged trace, or no row yet */
+    uint32_t file;            /* whose rows come now; NONE: no merged trace, or no row yet */
     bool merged;
     struct open_span *spans;
     size_t span_count, span_capacity;
@@ -54,12 +60,17 @@ static void put_number(enum export_column column, const struct trace_row *row, e
 {
     if (row_has(row, key)) batch_put(column, row->number[key]);
 }
-static void put_word(enum export_column column, const struct trace_row *row, enum trace_key key) { batch_put_text(column, row_word(row, key)); }
+static void put_word(enum export_column column, const struct trace_row *row, enum trace_key key)
+{
+    batch_put_text(column, row_word(row, key));
+}
 
-#define PUT_TIMES(table, of, row)                                                                                                                    \
-    (batch_put(COLUMN_##table##_start_ns, (of)->base + row_number(row, KEY_TS, 0)), batch_put(COLUMN_##table##_dur_ns, lasted(row)))
+#define PUT_TIMES(table, of, row) \
+    (batch_put(COLUMN_##table##_start_ns, (of)->base + row_number(row, KEY_TS, 0)), \
+    batch_put(COLUMN_##table##_dur_ns, lasted(row)))
 
-static void put_thread(const struct trace_row *row, enum export_column process, enum export_column thread)
+static void put_thread(
+    const struct trace_row *row, enum export_column process, enum export_column thread)
 {
     put_number(process, row, KEY_PID);
     put_number(thread, row, KEY_TID);
@@ -69,13 +80,15 @@ static void put_thread(const struct trace_row *row, enum export_column process, 
 
 static void call_row(struct export *of, const struct trace_row *row, enum word level)
 {
-    const uint64_t thread = pair((uint64_t)row_number(row, KEY_PID, 0), (uint64_t)row_number(row, KEY_TID, 0));
+    const uint64_t thread =
+        pair((uint64_t)row_number(row, KEY_PID, 0), (uint64_t)row_number(row, KEY_TID, 0));
     PUT_TIMES(CALLS, of, row);
     batch_put_text(COLUMN_CALLS_level, of->words[level]);
     put_word(COLUMN_CALLS_name, row, KEY_NAME);
     put_thread(row, COLUMN_CALLS_process, COLUMN_CALLS_thread);
     batch_put_text(COLUMN_CALLS_thread_name, numbers_get(&of->thread_names, thread, 0));
-    if (row_has(row, KEY_CS_STREAM)) batch_put(COLUMN_CALLS_device, row_number(row, KEY_CS_DEVICE, 0));
+    if (row_has(row, KEY_CS_STREAM))
+        batch_put(COLUMN_CALLS_device, row_number(row, KEY_CS_DEVICE, 0));
     put_number(COLUMN_CALLS_stream, row, KEY_CS_STREAM);
     put_number(COLUMN_CALLS_correlation, row, KEY_CORRELATION);
     put_word(COLUMN_CALLS_kernel, row, KEY_KERNEL);
@@ -178,10 +191,13 @@ static void span_begins(struct export *of, const struct trace_row *row)
     if (*at == NONE) {
         size_t free = 0;
         while (free < of->span_count && of->spans[free].name) free++;
-        if (free == of->span_count) of->spans = array_room(of->spans, of->span_count++, &of->span_capacity, sizeof *of->spans);
+        if (free == of->span_count)
+            of->spans =
+                array_room(of->spans, of->span_count++, &of->span_capacity, sizeof *of->spans);
         *at = (uint32_t)free;
     }
-    of->spans[*at] = (struct open_span){row_number(row, KEY_TS, 0), row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), row_word(row, KEY_NOTE), (uint32_t)row_number(row, KEY_PID, 0)};
+    of->spans[*at] = (struct open_span){row_number(row, KEY_TS, 0), row_word(row, KEY_NAME),
+        row_word(row, KEY_DOMAIN), row_word(row, KEY_NOTE), (uint32_t)row_number(row, KEY_PID, 0)};
 }
 
 static void span_ends(struct export *of, const struct trace_row *row)
@@ -202,7 +218,9 @@ static void stream_row(const struct export *of, const struct stream *stream)
     batch_put_text(COLUMN_STREAMS_name, stream->name);
     batch_put_text(COLUMN_STREAMS_origin, stream->origin_said);
     batch_put_text(COLUMN_STREAMS_flags, stream->flags);
-    if (stream->priority_said) batch_put(COLUMN_STREAMS_priority, stream->priority), batch_put(COLUMN_STREAMS_requested_priority, stream->requested);
+    if (stream->priority_said)
+        batch_put(COLUMN_STREAMS_priority, stream->priority),
+            batch_put(COLUMN_STREAMS_requested_priority, stream->requested);
     batch_put_text(COLUMN_STREAMS_created_by, stream->created_by);
     batch_put_text(COLUMN_STREAMS_library, stream->library);
     if (stream->thread) batch_put(COLUMN_STREAMS_thread, stream->thread);
@@ -211,7 +229,10 @@ static void stream_row(const struct export *of, const struct stream *stream)
     batch_row(TABLE_STREAMS);
 }
 
-static void put_words(struct export *of, enum export_column column, const char *words) { batch_put_text(column, text_number(of->texts, words, strlen(words))); }
+static void put_words(struct export *of, enum export_column column, const char *words)
+{
+    batch_put_text(column, text_number(of->texts, words, strlen(words)));
+}
 
 static void idle_row(struct export *of, const struct idle *idle)
 {
@@ -247,7 +268,9 @@ static void slice_row(struct export *of, const struct trace_row *row)
     else if (cat == words[WORD_RUNTIME]) call_row(of, row, WORD_IS_RUNTIME);
     else if (cat == words[WORD_CALLBACK]) call_row(of, row, WORD_IS_CALLBACK);
     else if (cat >= words[WORD_KERNEL] && cat <= words[WORD_SPAN_OF_WORK]) work_row(of, row);
-    else if (cat == words[WORD_SYNC] || (cat == words[WORD_DEPENDENCY] && row_word(row, KEY_NAME) == words[WORD_WAKE_UP])) wait_row(of, row);
+    else if (cat == words[WORD_SYNC] ||
+             (cat == words[WORD_DEPENDENCY] && row_word(row, KEY_NAME) == words[WORD_WAKE_UP]))
+        wait_row(of, row);
     else if (cat == words[WORD_RANGE]) range_row(of, row, WORD_IS_RANGE);
     else if (cat == words[WORD_LOSS]) loss_row(of, row);
 }
@@ -272,7 +295,8 @@ static void take_file(struct export *of, const struct trace_row *row)
     file_ends(of);
     model_begin_again(&of->model);
     of->model.run.ours = true;
-    run_take_fact(&of->model.run, &(struct trace_fact){.path = "metadata.gpu_sample", .number = numbers_get(&of->sample_of, file, 0)});
+    run_take_fact(&of->model.run, &(struct trace_fact){.path = "metadata.gpu_sample",
+                                      .number = numbers_get(&of->sample_of, file, 0)});
     of->file = file;
     batch_merged(file);
 }
@@ -297,22 +321,28 @@ static void on_row(void *self, const struct trace_row *row)
         break;
     case 'M':
         if (row_word(row, KEY_NAME) == of->words[WORD_THREAD_NAME] && !is_gpu(row))
-            *numbers_at(&of->thread_names, pair((uint64_t)row_number(row, KEY_PID, 0), (uint64_t)row_number(row, KEY_TID, 0)), 0) = row_word(row, KEY_META_NAME);
+            *numbers_at(&of->thread_names,
+                pair((uint64_t)row_number(row, KEY_PID, 0), (uint64_t)row_number(row, KEY_TID, 0)),
+                0) = row_word(row, KEY_META_NAME);
         break;
     }
 }
 
-/* What the head says goes out before the first row: the reader wants to know whose rows they are. */
+/* What the head says goes out before the first row: the reader wants to know whose rows they are.
+ */
 static void on_fact(void *self, const struct trace_fact *fact)
 {
     struct export *of = self;
     unsigned file;
     int behind = 0;
     if (!strcmp(fact->path, "baseTimeNanoseconds")) of->base = fact->whole;
-    if (!fact->value && sscanf(fact->path, "metadata.merged.files.%u.%n", &file, &behind) == 1 && !strcmp(fact->path + behind, "gpu_sample"))
+    if (!fact->value && sscanf(fact->path, "metadata.merged.files.%u.%n", &file, &behind) == 1 &&
+        !strcmp(fact->path + behind, "gpu_sample"))
         *numbers_at(&of->sample_of, file, 0) = (uint32_t)fact->whole;
     behind = 0;
-    if (!fact->value && sscanf(fact->path, "metadata.merged.files.%u.pids.%n", &file, &behind) == 1 && behind) { /* parts of a process have one pid: the first counts */
+    if (!fact->value &&
+        sscanf(fact->path, "metadata.merged.files.%u.pids.%n", &file, &behind) == 1 &&
+        behind) { /* parts of a process have one pid: the first counts */
         uint32_t *at = numbers_at(&of->file_of, (uint64_t)fact->whole, NONE);
         if (*at == NONE) *at = file;
         of->merged = true;
@@ -321,7 +351,8 @@ static void on_fact(void *self, const struct trace_fact *fact)
     batch_put_text(COLUMN_FACTS_key, text_number(of->texts, fact->path, strlen(fact->path)));
     if (fact->value) batch_put_text(COLUMN_FACTS_text, fact->value);
     else batch_put_real(COLUMN_FACTS_value, fact->number);
-    if (!fact->value && fact->number == (double)fact->whole) batch_put(COLUMN_FACTS_whole, fact->whole);
+    if (!fact->value && fact->number == (double)fact->whole)
+        batch_put(COLUMN_FACTS_whole, fact->whole);
     batch_row(TABLE_FACTS);
 }
 
@@ -344,7 +375,8 @@ enum trace_end rows_export(const char *path, char error[256])
     const struct trace_sink sink = {.of = &of, .row = on_row, .fact = on_fact};
     model_init(&of.model);
     of.texts = &of.model.run.texts;
-    for (enum word word = 0; word < WORD_COUNT; word++) of.words[word] = text_number(of.texts, spelled[word], strlen(spelled[word]));
+    for (enum word word = 0; word < WORD_COUNT; word++)
+        of.words[word] = text_number(of.texts, spelled[word], strlen(spelled[word]));
     batch_begin(of.texts);
     const enum trace_end end = trace_read(path, of.texts, &sink, error);
     file_ends(&of);

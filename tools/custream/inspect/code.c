@@ -1,6 +1,7 @@
 /*
- * Calls of a CUDA runtime that is linked into the file, in machine code: each place that jumps to one of its functions from code which is not its own.
- * Only where the file has symbols. A place that happens to look like such a jump would have to hit one of some hundred addresses in 32 bits.
+ * Calls of a CUDA runtime that is linked into the file, in machine code: each place that jumps to
+ * one of its functions from code which is not its own. Only where the file has symbols. A place
+ * that happens to look like such a jump would have to hit one of some hundred addresses in 32 bits.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +21,14 @@ struct functions {
 };
 
 /* Names of NVIDIA's build of the runtime. */
-static bool is_runtimes(const char *name) { return !strncmp(name, "libcudart_static_", 17) || !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6); }
+static bool is_runtimes(const char *name)
+{
+    return !strncmp(name, "libcudart_static_", 17) || !strncmp(name, "cuda", 4) ||
+           !strncmp(name, "__cuda", 6);
+}
 
-static void functions_take(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *unused)
+static void functions_take(void *of, const struct elf_file *file, Elf_Scn *section,
+    const GElf_Shdr *about, const char *unused)
 {
     struct functions *functions = of;
     GElf_Sym symbol;
@@ -30,9 +36,12 @@ static void functions_take(void *of, const struct elf_file *file, Elf_Scn *secti
     Elf_Data *data = about->sh_type == SHT_SYMTAB ? elf_getdata(section, NULL) : NULL;
     for (int i = 1; data && gelf_getsym(data, i, &symbol); i++) {
         const char *name = elf_strptr(file->elf, about->sh_link, symbol.st_name);
-        if (!name || symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
-        functions->at = array_room(functions->at, functions->count, &functions->capacity, sizeof *functions->at);
-        functions->at[functions->count++] = (struct function){symbol.st_value, symbol.st_value + symbol.st_size, name, is_runtimes(name)};
+        if (!name || symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+            continue;
+        functions->at = array_room(
+            functions->at, functions->count, &functions->capacity, sizeof *functions->at);
+        functions->at[functions->count++] = (struct function){
+            symbol.st_value, symbol.st_value + symbol.st_size, name, is_runtimes(name)};
     }
 }
 
@@ -54,16 +63,19 @@ static const struct function *function_at(const struct functions *functions, uin
     return low ? &functions->at[low - 1] : NULL;
 }
 
-static void jump_take(struct image *image, const struct functions *functions, uint64_t from, uint64_t to)
+static void jump_take(
+    struct image *image, const struct functions *functions, uint64_t from, uint64_t to)
 {
     const struct function *called = function_at(functions, to), *caller;
     if (!called || called->begin != to || !called->runtime) return;
     caller = function_at(functions, from);
-    if (!caller || !caller->runtime || from >= caller->end) image_use(image, called->name, USE_CALLED);
+    if (!caller || !caller->runtime || from >= caller->end)
+        image_use(image, called->name, USE_CALLED);
 }
 
 /* x86-64: call and jmp with 32 bits. */
-static void x86_scan(struct image *image, const struct functions *functions, const unsigned char *code, size_t size, uint64_t address)
+static void x86_scan(struct image *image, const struct functions *functions,
+    const unsigned char *code, size_t size, uint64_t address)
 {
     for (size_t i = 0; i + 5 <= size; i++) {
         int32_t distance;
@@ -74,7 +86,8 @@ static void x86_scan(struct image *image, const struct functions *functions, con
 }
 
 /* aarch64: BL and B. */
-static void arm_scan(struct image *image, const struct functions *functions, const unsigned char *code, size_t size, uint64_t address)
+static void arm_scan(struct image *image, const struct functions *functions,
+    const unsigned char *code, size_t size, uint64_t address)
 {
     for (size_t i = 0; i + 4 <= size; i += 4) {
         uint32_t word;
@@ -85,14 +98,17 @@ static void arm_scan(struct image *image, const struct functions *functions, con
     }
 }
 
-static void scan_take(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name)
+static void scan_take(void *of, const struct elf_file *file, Elf_Scn *section,
+    const GElf_Shdr *about, const char *name)
 {
     (void)name;
     if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_EXECINSTR)) return;
     const Elf_Data *data = elf_rawdata(section, NULL);
     if (!data || !data->d_buf) return;
-    if (file->header.e_machine == EM_X86_64) x86_scan(file->image, of, data->d_buf, data->d_size, about->sh_addr);
-    else if (file->header.e_machine == EM_AARCH64) arm_scan(file->image, of, data->d_buf, data->d_size, about->sh_addr);
+    if (file->header.e_machine == EM_X86_64)
+        x86_scan(file->image, of, data->d_buf, data->d_size, about->sh_addr);
+    else if (file->header.e_machine == EM_AARCH64)
+        arm_scan(file->image, of, data->d_buf, data->d_size, about->sh_addr);
 }
 
 /* --- the runtime's version --- */
@@ -107,21 +123,27 @@ static unsigned *version_at(unsigned *counts, const unsigned char *number)
 {
     uint32_t value;
     memcpy(&value, number, sizeof value);
-    const bool likely = value >= VERSION_LEAST && value < VERSION_MOST && value % 10 == 0 && value % 1000 < 100;
+    const bool likely =
+        value >= VERSION_LEAST && value < VERSION_MOST && value % 10 == 0 && value % 1000 < 100;
     return likely ? &counts[(value - VERSION_LEAST) / 10] : NULL;
 }
 
-/* cudaRuntimeGetVersion stores the number, "movl $13000, (%rdi)"; where the runtime asks the driver for functions it passes the same, "mov $13000, %edx". */
-static void version_take(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name)
+/* cudaRuntimeGetVersion stores the number, "movl $13000, (%rdi)"; where the runtime asks the driver
+ * for functions it passes the same, "mov $13000, %edx". */
+static void version_take(void *of, const struct elf_file *file, Elf_Scn *section,
+    const GElf_Shdr *about, const char *name)
 {
     struct versions *versions = of;
     (void)name;
-    if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_EXECINSTR) || file->header.e_machine != EM_X86_64) return;
+    if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_EXECINSTR) ||
+        file->header.e_machine != EM_X86_64)
+        return;
     const Elf_Data *data = elf_rawdata(section, NULL);
     const unsigned char *code = data ? data->d_buf : NULL;
     for (size_t i = 0; code && i + 6 <= data->d_size; i++) {
         unsigned *count = NULL;
-        if (code[i] == 0xc7 && code[i + 1] == 0x07) count = version_at(versions->stored, code + i + 2);
+        if (code[i] == 0xc7 && code[i + 1] == 0x07)
+            count = version_at(versions->stored, code + i + 2);
         else if (code[i] == 0xba) count = version_at(versions->passed, code + i + 1);
         if (count) ++*count;
     }
@@ -134,7 +156,8 @@ static unsigned version_of(const struct elf_file *file)
     if (!versions) out_of_memory();
     sections_each(file, version_take, versions);
     for (unsigned i = 0; i < VERSIONS; i++)
-        if (versions->stored[i] && versions->passed[i] > most) best = VERSION_LEAST + 10 * i, most = versions->passed[i];
+        if (versions->stored[i] && versions->passed[i] > most)
+            best = VERSION_LEAST + 10 * i, most = versions->passed[i];
     free(versions);
     return best;
 }

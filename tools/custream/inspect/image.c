@@ -35,7 +35,10 @@ void strings_add(struct strings *strings, const char *text)
     strings->at[strings->count++] = kept(text);
 }
 
-static int by_text(const void *a, const void *b) { return strverscmp(*(char *const *)a, *(char *const *)b); }
+static int by_text(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
 
 void strings_sort(struct strings *strings)
 {
@@ -53,8 +56,10 @@ void strings_free(struct strings *strings)
 
 /* Names are taken as texts at once: cuda.h has macros of the same names. */
 #define ROWS_ONE(name, level)  {name, level, STREAM_UNSAID},
-#define ROWS_PTDS(name, level) {name, level, STREAM_LEGACY}, {name "_ptds", level, STREAM_PER_THREAD},
-#define ROWS_PTSZ(name, level) {name, level, STREAM_LEGACY}, {name "_ptsz", level, STREAM_PER_THREAD},
+#define ROWS_PTDS(name, level) {name, level, STREAM_LEGACY}, \
+    {name "_ptds", level, STREAM_PER_THREAD},
+#define ROWS_PTSZ(name, level) {name, level, STREAM_LEGACY}, \
+    {name "_ptsz", level, STREAM_PER_THREAD},
 
 static struct api_call calls[] = {
 #define CALL(name, sibling, ...) ROWS_##sibling(#name, API_DRIVER)
@@ -66,7 +71,10 @@ static struct api_call calls[] = {
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
-static int by_name(const void *a, const void *b) { return strcmp(((const struct api_call *)a)->name, ((const struct api_call *)b)->name); }
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct api_call *)a)->name, ((const struct api_call *)b)->name);
+}
 
 const struct api_call *api_find(const char *name)
 {
@@ -80,7 +88,10 @@ const struct api_call *api_find(const char *name)
 
 /* --- sections --- */
 
-void sections_each(const struct elf_file *file, void (*take)(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name), void *of)
+void sections_each(const struct elf_file *file,
+    void (*take)(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about,
+        const char *name),
+    void *of)
 {
     size_t names;
     if (elf_getshdrstrndx(file->elf, &names)) return;
@@ -105,7 +116,8 @@ bool image_touches(const struct image *image)
     bool calls = false;
     for (int level = 0; level < API_LEVELS; level++)
         for (int use = 0; use < USES; use++) calls |= image->calls[level][use].count;
-    return calls || image->is_libcuda || image->is_cudart || image->carries_cudart || image->names_libcuda || image->names_cudart || image->gpu_code.count;
+    return calls || image->is_libcuda || image->is_cudart || image->carries_cudart ||
+           image->names_libcuda || image->names_cudart || image->gpu_code.count;
 }
 
 const char *machine_name(unsigned machine, char room[16])
@@ -127,7 +139,8 @@ const char *machine_name(unsigned machine, char room[16])
 enum { TEXT_MOST = 65536 };
 
 /* Where the address lies in the file, and how much of its segment is behind it. */
-static bool place_of(const struct elf_file *file, uint64_t address, uint64_t *offset, uint64_t *behind)
+static bool place_of(
+    const struct elf_file *file, uint64_t address, uint64_t *offset, uint64_t *behind)
 {
     size_t count = 0;
     elf_getphdrnum(file->elf, &count);
@@ -182,7 +195,8 @@ static void entry_take(struct elf_file *file, const GElf_Dyn *entry, uint64_t ta
 /* Twice through: the table of texts may be named last. Returns DT_FLAGS_1. */
 static uint64_t entries_take(struct elf_file *file, const GElf_Phdr *part)
 {
-    Elf_Data *data = elf_getdata_rawchunk(file->elf, (int64_t)part->p_offset, part->p_filesz, ELF_T_DYN);
+    Elf_Data *data =
+        elf_getdata_rawchunk(file->elf, (int64_t)part->p_offset, part->p_filesz, ELF_T_DYN);
     uint64_t table = 0, flags = 0;
     GElf_Dyn entry;
     if (!data) return 0;
@@ -190,7 +204,8 @@ static uint64_t entries_take(struct elf_file *file, const GElf_Phdr *part)
         if (entry.d_tag == DT_STRTAB) table = entry.d_un.d_ptr;
         if (entry.d_tag == DT_FLAGS_1) flags = entry.d_un.d_val;
     }
-    for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) entry_take(file, &entry, table);
+    for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+        entry_take(file, &entry, table);
     return flags;
 }
 
@@ -205,16 +220,22 @@ static void dynamic_read(struct elf_file *file)
         GElf_Phdr part;
         if (!gelf_getphdr(file->elf, (int)i, &part)) continue;
         if (part.p_type == PT_DYNAMIC) flags = entries_take(file, &part);
-        if (part.p_type == PT_INTERP) interpreted = true, keep(&image->interpreter, text_in(file, part.p_offset, part.p_filesz));
+        if (part.p_type == PT_INTERP)
+            interpreted = true,
+            keep(&image->interpreter, text_in(file, part.p_offset, part.p_filesz));
     }
-    const bool program = file->header.e_type == ET_EXEC || flags & DF_1_PIE || (interpreted && !image->soname);
-    image->kind = file->header.e_type == ET_REL ? IMAGE_OBJECT : program ? IMAGE_PROGRAM : IMAGE_LIBRARY;
+    const bool program =
+        file->header.e_type == ET_EXEC || flags & DF_1_PIE || (interpreted && !image->soname);
+    image->kind = file->header.e_type == ET_REL ? IMAGE_OBJECT
+                  : program                     ? IMAGE_PROGRAM
+                                                : IMAGE_LIBRARY;
     image->loaded_by_loader = interpreted || image->kind == IMAGE_LIBRARY;
     image->is_libcuda = image->soname && !strncmp(image->soname, "libcuda.so.", 11);
     image->is_cudart = image->soname && !strncmp(image->soname, "libcudart.so.", 13);
 }
 
-/* --- names that the loader binds, and variables that some programs keep the driver's functions in --- */
+/* --- names that the loader binds, and variables that some programs keep the driver's functions in
+ * --- */
 
 static void import_take(struct image *image, const char *name)
 {
@@ -227,17 +248,21 @@ static void symbol_take(struct image *image, const GElf_Sym *symbol, const char 
 {
     const struct api_call *call;
     if (symbol->st_shndx == SHN_UNDEF) import_take(image, name);
-    else if (GELF_ST_TYPE(symbol->st_info) == STT_OBJECT && GELF_ST_BIND(symbol->st_info) == STB_GLOBAL && (call = api_find(name)) && call->level == API_DRIVER)
+    else if (GELF_ST_TYPE(symbol->st_info) == STT_OBJECT &&
+             GELF_ST_BIND(symbol->st_info) == STB_GLOBAL && (call = api_find(name)) &&
+             call->level == API_DRIVER)
         image->own_driver_pointers = true;
 }
 
-static void symbols_section(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name)
+static void symbols_section(void *of, const struct elf_file *file, Elf_Scn *section,
+    const GElf_Shdr *about, const char *name)
 {
     (void)of, (void)name;
     struct image *image = file->image;
     GElf_Sym symbol;
     image->has_symbols |= about->sh_type == SHT_SYMTAB;
-    const bool wanted = about->sh_type == SHT_DYNSYM || (about->sh_type == SHT_SYMTAB && image->kind == IMAGE_OBJECT);
+    const bool wanted = about->sh_type == SHT_DYNSYM ||
+                        (about->sh_type == SHT_SYMTAB && image->kind == IMAGE_OBJECT);
     Elf_Data *data = wanted ? elf_getdata(section, NULL) : NULL;
     for (int i = 1; data && gelf_getsym(data, i, &symbol); i++) {
         const char *called = elf_strptr(file->elf, about->sh_link, symbol.st_name);
@@ -245,21 +270,27 @@ static void symbols_section(void *of, const struct elf_file *file, Elf_Scn *sect
     }
 }
 
-/* --- texts in data that is only read: what the code may look up by name, and the mark of a CUDA runtime --- */
+/* --- texts in data that is only read: what the code may look up by name, and the mark of a CUDA
+ * runtime --- */
 
-/* A name of an error that only the CUDA runtime has a text for. It is there whether or not the file is stripped. In two pieces, so that this command has none. */
+/* A name of an error that only the CUDA runtime has a text for. It is there whether or not the file
+ * is stripped. In two pieces, so that this command has none. */
 static const char RUNTIME_MARK[] = "cudaError", RUNTIME_MARK_ENDS[] = "CudartUnloading";
 
 enum { NAME_MOST = 96 };
 
-static bool has(const char *data, size_t size, const char *text) { return memmem(data, size, text, strlen(text)); }
+static bool has(const char *data, size_t size, const char *text)
+{
+    return memmem(data, size, text, strlen(text));
+}
 
 static bool has_runtime_mark(const char *data, size_t size)
 {
     const size_t begins = sizeof RUNTIME_MARK - 1, ends = sizeof RUNTIME_MARK_ENDS - 1;
     const char *const end = data + size;
     for (const char *at = data; (at = memmem(at, (size_t)(end - at), RUNTIME_MARK, begins)); at++)
-        if ((size_t)(end - at) >= begins + ends && !memcmp(at + begins, RUNTIME_MARK_ENDS, ends)) return true;
+        if ((size_t)(end - at) >= begins + ends && !memcmp(at + begins, RUNTIME_MARK_ENDS, ends))
+            return true;
     return false;
 }
 
@@ -272,11 +303,14 @@ static void names_take(struct image *image, const char *data, size_t size)
     }
 }
 
-static void texts_section(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name)
+static void texts_section(void *of, const struct elf_file *file, Elf_Scn *section,
+    const GElf_Shdr *about, const char *name)
 {
     struct image *image = file->image;
     const bool names = of; /* whether the second time */
-    if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_ALLOC) || about->sh_flags & (SHF_WRITE | SHF_EXECINSTR) || strstr(name, "fatbin")) return;
+    if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_ALLOC) ||
+        about->sh_flags & (SHF_WRITE | SHF_EXECINSTR) || strstr(name, "fatbin"))
+        return;
     const Elf_Data *data = elf_rawdata(section, NULL);
     if (!data || !data->d_buf) return;
     if (names) {
@@ -293,10 +327,12 @@ static void texts_read(struct elf_file *file)
 {
     struct image *image = file->image;
     sections_each(file, texts_section, NULL);
-    if (!image->carries_cudart && !image->is_cudart && !image->is_libcuda) sections_each(file, texts_section, image);
+    if (!image->carries_cudart && !image->is_cudart && !image->is_libcuda)
+        sections_each(file, texts_section, image);
 }
 
-/* --- what GPUs it has code for: the headers of its fatbins, as nvcc writes them. Code that is packed stays so --- */
+/* --- what GPUs it has code for: the headers of its fatbins, as nvcc writes them. Code that is
+ * packed stays so --- */
 
 /* One fatbin: this, then entries, then perhaps the next one, at a multiple of 8. */
 struct fatbin_header {
@@ -320,7 +356,9 @@ static bool fatbin_entry(struct image *image, const unsigned char *at, size_t le
     char name[32];
     if (left < sizeof entry) return false;
     memcpy(&entry, at, sizeof entry);
-    if (entry.header_size < sizeof entry || entry.header_size > left || entry.size > left - entry.header_size || entry.gpu > GPU_MOST) return false;
+    if (entry.header_size < sizeof entry || entry.header_size > left ||
+        entry.size > left - entry.header_size || entry.gpu > GPU_MOST)
+        return false;
     *length = entry.header_size + entry.size;
     if (entry.kind == ENTRY_PTX || entry.kind == ENTRY_CUBIN) {
         snprintf(name, sizeof name, entry.kind == ENTRY_PTX ? "compute_%u" : "sm_%u", entry.gpu);
@@ -334,14 +372,17 @@ static bool fatbin_take(struct image *image, const unsigned char *at, size_t lef
     struct fatbin_header header;
     if (left < sizeof header) return false;
     memcpy(&header, at, sizeof header);
-    if (header.magic != FATBIN_MAGIC || header.header_size < sizeof header || header.header_size > left || header.size > left - header.header_size) return false;
+    if (header.magic != FATBIN_MAGIC || header.header_size < sizeof header ||
+        header.header_size > left || header.size > left - header.header_size)
+        return false;
     *length = header.header_size + header.size;
     for (size_t done = header.header_size, entry; done < *length; done += entry)
         if (!fatbin_entry(image, at + done, *length - done, &entry)) return false;
     return true;
 }
 
-static void fatbins_section(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name)
+static void fatbins_section(void *of, const struct elf_file *file, Elf_Scn *section,
+    const GElf_Shdr *about, const char *name)
 {
     (void)of, (void)about;
     static const uint32_t magic = FATBIN_MAGIC;
@@ -351,7 +392,8 @@ static void fatbins_section(void *of, const struct elf_file *file, Elf_Scn *sect
     for (size_t done = 0, length; at && done + sizeof magic <= data->d_size; done += length) {
         length = 8;
         if (memcmp(at + done, &magic, sizeof magic)) continue; /* room between two */
-        if (!fatbin_take(file->image, at + done, data->d_size - done, &length)) file->image->gpu_code_broken = true, length = 8;
+        if (!fatbin_take(file->image, at + done, data->d_size - done, &length))
+            file->image->gpu_code_broken = true, length = 8;
         length = (length + 7) & ~(size_t)7;
     }
 }
@@ -363,10 +405,14 @@ static bool begin(struct elf_file *file, int fd, char error[256])
     elf_version(EV_CURRENT);
     file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
     const char *why = file->elf ? NULL : elf_errmsg(-1);
-    if (!why && elf_kind(file->elf) == ELF_K_AR) why = "an archive of object files: inspect the program that it is linked into";
-    if (!why && elf_kind(file->elf) != ELF_K_ELF) why = "no ELF file: neither a program nor a library";
+    if (!why && elf_kind(file->elf) == ELF_K_AR)
+        why = "an archive of object files: inspect the program that it is linked into";
+    if (!why && elf_kind(file->elf) != ELF_K_ELF)
+        why = "no ELF file: neither a program nor a library";
     if (!why && !gelf_getehdr(file->elf, &file->header)) why = elf_errmsg(-1);
-    if (!why && file->header.e_type != ET_EXEC && file->header.e_type != ET_DYN && file->header.e_type != ET_REL) why = "an ELF file that is neither a program nor a library";
+    if (!why && file->header.e_type != ET_EXEC && file->header.e_type != ET_DYN &&
+        file->header.e_type != ET_REL)
+        why = "an ELF file that is neither a program nor a library";
     if (why) snprintf(error, 256, "%s", why);
     return !why;
 }
@@ -375,13 +421,17 @@ static bool begin(struct elf_file *file, int fd, char error[256])
 static bool is_whole(const struct elf_file *file, uint64_t size, char error[256])
 {
     size_t count = 0;
-    const uint64_t sections = file->header.e_shoff, table = (uint64_t)file->header.e_shnum * file->header.e_shentsize;
+    const uint64_t sections = file->header.e_shoff,
+                   table = (uint64_t)file->header.e_shnum * file->header.e_shentsize;
     bool whole = !elf_getphdrnum(file->elf, &count) && sections <= size && table <= size - sections;
     for (size_t i = 0; whole && i < count; i++) {
         GElf_Phdr part;
-        whole = gelf_getphdr(file->elf, (int)i, &part) && (part.p_type != PT_LOAD || (part.p_filesz <= size && part.p_offset <= size - part.p_filesz));
+        whole = gelf_getphdr(file->elf, (int)i, &part) &&
+                (part.p_type != PT_LOAD ||
+                    (part.p_filesz <= size && part.p_offset <= size - part.p_filesz));
     }
-    if (!whole || (file->header.e_type != ET_REL && !count)) snprintf(error, 256, "a broken ELF file: it is shorter than its headers say");
+    if (!whole || (file->header.e_type != ET_REL && !count))
+        snprintf(error, 256, "a broken ELF file: it is shorter than its headers say");
     return whole && (file->header.e_type == ET_REL || count);
 }
 
@@ -410,9 +460,11 @@ bool image_read(struct image *image, const char *path, char error[256])
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &about)) snprintf(error, 256, "%s", strerror(errno));
     const bool regular = fd >= 0 && S_ISREG(about.st_mode);
-    if (fd >= 0 && !regular) snprintf(error, 256, "%s", S_ISDIR(about.st_mode) ? "a folder" : "no regular file");
+    if (fd >= 0 && !regular)
+        snprintf(error, 256, "%s", S_ISDIR(about.st_mode) ? "a folder" : "no regular file");
     if (regular && !about.st_size) snprintf(error, 256, "empty");
-    const bool good = regular && about.st_size && begin(&file, fd, error) && is_whole(&file, (uint64_t)about.st_size, error);
+    const bool good = regular && about.st_size && begin(&file, fd, error) &&
+                      is_whole(&file, (uint64_t)about.st_size, error);
     if (good) parts_read(&file);
     elf_end(file.elf);
     if (fd >= 0) close(fd);

@@ -1,6 +1,6 @@
 /*
- * What stands in one ELF file, as far as it tells how the code in it comes to CUDA. Nothing of it is run. libelf reads; a file that lies is refused, or
- * less is known of it.
+ * What stands in one ELF file, as far as it tells how the code in it comes to CUDA. Nothing of it
+ * is run. libelf reads; a file that lies is refused, or less is known of it.
  */
 #ifndef CS_INSPECT_IMAGE_H
 #define CS_INSPECT_IMAGE_H
@@ -29,7 +29,11 @@ char *kept(const char *text);
 enum api_level { API_DRIVER, API_RUNTIME, API_LEVELS };
 
 /* What the name says of the default stream that it means. */
-enum api_stream { STREAM_UNSAID /* there is one form of it */, STREAM_LEGACY, STREAM_PER_THREAD /* _ptds, _ptsz */ };
+enum api_stream {
+    STREAM_UNSAID /* there is one form of it */,
+    STREAM_LEGACY,
+    STREAM_PER_THREAD /* _ptds, _ptsz */
+};
 
 struct api_call {
     const char *name;
@@ -51,28 +55,30 @@ enum image_use {
 };
 
 struct image {
-    char *path;             /* as it was found */
+    char *path; /* as it was found */
     enum image_kind kind;
     unsigned bits, machine; /* 32 or 64; EM_X86_64, ... */
-    bool loaded_by_loader;  /* has an interpreter: what reads LD_PRELOAD; always true of a library */
+    bool loaded_by_loader; /* has an interpreter: what reads LD_PRELOAD; always true of a library */
     char *interpreter, *soname, *rpath, *runpath;
-    struct strings needed;  /* DT_NEEDED */
-    bool has_sections;      /* false: nothing below is known */
-    bool has_symbols;       /* not stripped */
+    struct strings needed; /* DT_NEEDED */
+    bool has_sections;     /* false: nothing below is known */
+    bool has_symbols;      /* not stripped */
 
-    bool is_libcuda, is_cudart; /* by its SONAME */
-    bool carries_cudart;        /* a CUDA runtime is linked into it */
-    unsigned cudart_version;    /* of the runtime in it: 13000 is 13.0; 0: not known */
-    bool opens, opens_apart;    /* imports dlopen, dlmopen */
+    bool is_libcuda, is_cudart;       /* by its SONAME */
+    bool carries_cudart;              /* a CUDA runtime is linked into it */
+    unsigned cudart_version;          /* of the runtime in it: 13000 is 13.0; 0: not known */
+    bool opens, opens_apart;          /* imports dlopen, dlmopen */
     bool names_libcuda, names_cudart; /* as texts: what it may open */
-    bool own_driver_pointers;   /* defines variables named as the driver's functions */
+    bool own_driver_pointers;         /* defines variables named as the driver's functions */
     struct strings calls[API_LEVELS][USES];
-    size_t by_stream[STREAM_PER_THREAD + 1]; /* calls imported or called, by the default stream that they mean */
-    struct strings gpu_code;    /* "sm_90", "PTX 75" */
-    bool gpu_code_broken;       /* and perhaps more that could not be read */
+    size_t by_stream[STREAM_PER_THREAD +
+                     1];     /* calls imported or called, by the default stream that they mean */
+    struct strings gpu_code; /* "sm_90", "PTX 75" */
+    bool gpu_code_broken;    /* and perhaps more that could not be read */
 };
 
-/* False: error says why it is no ELF file that can be read, in one line without its name. image_free() is to be called in either case. */
+/* False: error says why it is no ELF file that can be read, in one line without its name.
+ * image_free() is to be called in either case. */
 bool image_read(struct image *image, const char *path, char error[256]);
 void image_free(struct image *image);
 
@@ -90,9 +96,12 @@ struct elf_file {
 };
 
 /* Calls `take` for each section with content in the file. */
-void sections_each(const struct elf_file *file, void (*take)(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name), void *of);
+void sections_each(const struct elf_file *file,
+    void (*take)(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about,
+        const char *name),
+    void *of);
 
-void code_read(struct elf_file *file);     /* calls of a runtime that is linked in, and its version */
+void code_read(struct elf_file *file); /* calls of a runtime that is linked in, and its version */
 
 /* A use of a name, if it is one of the API's. */
 void image_use(struct image *image, const char *name, enum image_use use);

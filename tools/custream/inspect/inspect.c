@@ -1,4 +1,5 @@
-/* custream inspect: how a program or library comes to CUDA, from its file alone, and what to type to see its streams. */
+/* custream inspect: how a program or library comes to CUDA, from its file alone, and what to type
+ * to see its streams. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,8 @@ static bool ends_in(const char *text, const char *ending)
     return length > tail && !strcmp(text + length - tail, ending);
 }
 
-/* What starts the file: the words behind "#!", without env; python3 of a .py file. NULL: it is no script. To be freed. */
+/* What starts the file: the words behind "#!", without env; python3 of a .py file. NULL: it is no
+ * script. To be freed. */
 static char *script_interpreter_of(const char *path)
 {
     char line[256] = "";
@@ -35,7 +37,8 @@ static char *script_interpreter_of(const char *path)
         char *at = line + 2 + strspn(line + 2, " \t");
         at[strcspn(at, "\n")] = 0;
         const size_t first = strcspn(at, " \t");
-        if (first >= 4 && !memcmp(at + first - 4, "/env", 4) && at[first]) at += first + strspn(at + first, " \t");
+        if (first >= 4 && !memcmp(at + first - 4, "/env", 4) && at[first])
+            at += first + strspn(at + first, " \t");
         if (!strncmp(at, "-S", 2)) at += 2 + strspn(at + 2, " \t");
         for (char *c = at; *c; c++)
             if (iscntrl((unsigned char)*c)) *c = '?';
@@ -55,7 +58,9 @@ static void show(struct verdict *verdict, const struct tree *tree, bool json)
 
 static int inspect_elf(struct verdict *verdict, bool json)
 {
-    static const enum subject subjects[] = {[IMAGE_PROGRAM] = SUBJECT_PROGRAM, [IMAGE_LIBRARY] = SUBJECT_LIBRARY, [IMAGE_OBJECT] = SUBJECT_OBJECT};
+    static const enum subject subjects[] = {[IMAGE_PROGRAM] = SUBJECT_PROGRAM,
+        [IMAGE_LIBRARY] = SUBJECT_LIBRARY,
+        [IMAGE_OBJECT] = SUBJECT_OBJECT};
     struct tree tree;
     char error[256];
     const bool read = tree_make(&tree, verdict->path, error);
@@ -72,7 +77,8 @@ static int inspect(const char *name, bool json)
     char path[PATH_MAX];
     struct verdict verdict = {.path = name};
     /* A file here, or what a shell would start. */
-    if (!strchr(name, '/') && access(name, F_OK) && program_find(name, path, sizeof path)) verdict.path = path;
+    if (!strchr(name, '/') && access(name, F_OK) && program_find(name, path, sizeof path))
+        verdict.path = path;
     int status = STATUS_OK;
     if ((verdict.interpreter = script_interpreter_of(verdict.path))) {
         verdict.subject = SUBJECT_SCRIPT;
@@ -86,7 +92,8 @@ int command_inspect(int argc, char **argv)
 {
     bool json = false;
     while (flags_next(argc, argv, 0) != -1) json = true;
-    if (optind == argc) return complain(NAME, "which program or library? 'custream help inspect' says more");
+    if (optind == argc)
+        return complain(NAME, "which program or library? 'custream help inspect' says more");
     if (argc - optind > 1) return complain(NAME, "one file at a time, and without its arguments");
     return inspect(argv[optind], json);
 }

@@ -5,18 +5,18 @@
 #include "tools/custream/inspect/image.h"
 
 /*
- * libraries.c: where the loader would find a library (ld.so(8)), without running anything: DT_RPATH,
- * LD_LIBRARY_PATH, DT_RUNPATH, the loader's cache, the default folders. Of folders with code for
- * newer processors (glibc-hwcaps) it knows nothing.
+ * libraries.c: where the loader would find a library (ld.so(8)), without running anything:
+ * DT_RPATH, LD_LIBRARY_PATH, DT_RUNPATH, the loader's cache, the default folders. Of folders with
+ * code for newer processors (glibc-hwcaps) it knows nothing.
  */
 
 /* A program or library with all that it needs. */
 struct tree {
     struct loaded {
         struct image image;
-        char *name;         /* as the one that needs it says; NULL of the first */
-        size_t needed_by;   /* its place in `loaded` */
-    } *loaded;              /* the first is what was asked for */
+        char *name;       /* as the one that needs it says; NULL of the first */
+        size_t needed_by; /* its place in `loaded` */
+    } *loaded;            /* the first is what was asked for */
     size_t count, capacity;
     struct strings missing; /* libraries that are not found */
     struct strings refused; /* that are found and cannot be read: "PATH: why" */
@@ -27,18 +27,21 @@ struct tree {
 bool tree_make(struct tree *tree, const char *path, char error[256]);
 void tree_free(struct tree *tree);
 
-/* verdict.c: what follows from what stands in the files: what custream will see, and what to type. */
+/* verdict.c: what follows from what stands in the files: what custream will see, and what to type.
+ */
 
 enum subject { SUBJECT_PROGRAM, SUBJECT_LIBRARY, SUBJECT_OBJECT, SUBJECT_SCRIPT };
 
 struct verdict {
     enum subject subject;
-    const char *path;        /* as typed, or where PATH led */
-    const char *obstacle;    /* why nothing is seen: the rest of a sentence that begins with its name; NULL */
-    char *interpreter;       /* of a script: the words behind "#!", or "python3" */
-    struct strings sees;     /* sentences */
-    struct strings run;      /* command lines, the first is the one to type */
-    const char *audit;       /* the command line that tells whether per-thread default streams would be safe; one of `run`; NULL */
+    const char *path; /* as typed, or where PATH led */
+    const char
+        *obstacle; /* why nothing is seen: the rest of a sentence that begins with its name; NULL */
+    char *interpreter;   /* of a script: the words behind "#!", or "python3" */
+    struct strings sees; /* sentences */
+    struct strings run;  /* command lines, the first is the one to type */
+    const char *audit;   /* the command line that tells whether per-thread default streams would be
+                            safe; one of `run`; NULL */
 };
 
 /* `tree` of a script: NULL. */
@@ -47,14 +50,17 @@ void verdict_free(struct verdict *verdict);
 
 /* How the code in the file comes to CUDA: sentences. */
 void reach_of(const struct tree *tree, size_t place, struct strings *ways);
-/* Which default stream its calls mean: "legacy", "per-thread", "both"; NULL: no call tells, or the file does not. */
+/* Which default stream its calls mean: "legacy", "per-thread", "both"; NULL: no call tells, or the
+ * file does not. */
 const char *default_stream_of(const struct image *image);
 /* Calls of it are not known: it is stripped, and the runtime linked in. */
 bool calls_hidden(const struct image *image);
 
 /* print_text.c, print_json.c: what it says, for people and for programs. */
 
-enum { INSPECT_VERSION = 1 }; /* of the JSON: grows when a member goes away or means something else */
+enum {
+    INSPECT_VERSION = 1
+}; /* of the JSON: grows when a member goes away or means something else */
 
 extern const char *const subject_name[]; /* by enum subject */
 extern const char *const use_name[USES];

@@ -14,19 +14,24 @@
 /* --- the loader's cache --- */
 
 /* What ldconfig calls libraries of this machine. */
-static const char *cache_word(unsigned machine) { return machine == EM_X86_64 ? "x86-64" : machine == EM_AARCH64 ? "AArch64" : NULL; }
+static const char *cache_word(unsigned machine)
+{
+    return machine == EM_X86_64 ? "x86-64" : machine == EM_AARCH64 ? "AArch64" : NULL;
+}
 
 /* "	libz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1" */
 static void cache_line(struct tree *tree, char *line, const char *word)
 {
-    char *name = line + strspn(line, " \t"), *kind = strstr(name, " ("), *arrow = strstr(name, ") => "), *entry;
+    char *name = line + strspn(line, " \t"), *kind = strstr(name, " ("),
+         *arrow = strstr(name, ") => "), *entry;
     if (!kind || !arrow || kind > arrow) return;
     *kind = *arrow = 0;
     if (!strstr(kind + 2, word) || strstr(kind + 2, "hwcap")) return;
     arrow += strlen(") => ");
     arrow[strcspn(arrow, "\n")] = 0;
     if (asprintf(&entry, "%s\n%s", name, arrow) < 0) out_of_memory();
-    tree->cache.at = array_room(tree->cache.at, tree->cache.count, &tree->cache.capacity, sizeof *tree->cache.at);
+    tree->cache.at = array_room(
+        tree->cache.at, tree->cache.count, &tree->cache.capacity, sizeof *tree->cache.at);
     tree->cache.at[tree->cache.count++] = entry;
 }
 
@@ -34,7 +39,9 @@ static void cache_line(struct tree *tree, char *line, const char *word)
 static void cache_read(struct tree *tree, unsigned machine)
 {
     const char *word = cache_word(machine);
-    FILE *from = word && !access("/sbin/ldconfig", X_OK) ? popen("exec /sbin/ldconfig -p 2>/dev/null", "re") : NULL;
+    FILE *from = word && !access("/sbin/ldconfig", X_OK)
+                     ? popen("exec /sbin/ldconfig -p 2>/dev/null", "re")
+                     : NULL;
     char *line = NULL;
     size_t room = 0;
     while (from && getline(&line, &room, from) > 0) cache_line(tree, line, word);
@@ -59,14 +66,18 @@ static bool fits(const struct search *search, const char *path)
     const bool whole = fd >= 0 && pread(fd, ident, sizeof ident, 0) == sizeof ident;
     if (fd >= 0) close(fd);
     if (!whole || memcmp(ident, ELFMAG, SELFMAG)) return false;
-    const unsigned machine = ident[EI_DATA] == ELFDATA2LSB ? ident[18] | ident[19] << 8 : ident[19] | ident[18] << 8;
-    return machine == search->machine && (ident[EI_CLASS] == ELFCLASS64 ? 64u : 32u) == search->bits;
+    const unsigned machine =
+        ident[EI_DATA] == ELFDATA2LSB ? ident[18] | ident[19] << 8 : ident[19] | ident[18] << 8;
+    return machine == search->machine &&
+           (ident[EI_CLASS] == ELFCLASS64 ? 64u : 32u) == search->bits;
 }
 
 static bool try_folder(struct search *search, const char *folder)
 {
-    const int length = snprintf(search->found, sizeof search->found, "%s/%s", *folder ? folder : ".", search->name);
-    return length > 0 && length < (int)sizeof search->found && !access(search->found, R_OK) && fits(search, search->found);
+    const int length = snprintf(
+        search->found, sizeof search->found, "%s/%s", *folder ? folder : ".", search->name);
+    return length > 0 && length < (int)sizeof search->found && !access(search->found, R_OK) &&
+           fits(search, search->found);
 }
 
 /* $ORIGIN and ${ORIGIN}, the folder of the file that says so; $LIB; others stay. */
@@ -77,11 +88,14 @@ static void expand(const struct image *by, const char *from, size_t length, char
     *(strrchr(origin, '/') ?: origin) = 0;
     const struct {
         const char *word, *value;
-    } tokens[] = {{"$ORIGIN", origin}, {"${ORIGIN}", origin}, {"$LIB", by->bits == 64 ? "lib64" : "lib"}, {"${LIB}", by->bits == 64 ? "lib64" : "lib"}};
+    } tokens[] = {{"$ORIGIN", origin}, {"${ORIGIN}", origin},
+        {"$LIB", by->bits == 64 ? "lib64" : "lib"}, {"${LIB}", by->bits == 64 ? "lib64" : "lib"}};
     size_t at = 0;
     for (size_t i = 0; i < length && at < size - 1;) {
         size_t t = 0;
-        while (t < sizeof tokens / sizeof *tokens && strncmp(from + i, tokens[t].word, strlen(tokens[t].word))) t++;
+        while (t < sizeof tokens / sizeof *tokens &&
+               strncmp(from + i, tokens[t].word, strlen(tokens[t].word)))
+            t++;
         if (t < sizeof tokens / sizeof *tokens) {
             const int put = snprintf(to + at, size - at, "%s", tokens[t].value);
             at += put > 0 && (size_t)put < size - at ? (size_t)put : size - at - 1;
@@ -91,10 +105,12 @@ static void expand(const struct image *by, const char *from, size_t length, char
     to[at] = 0;
 }
 
-static bool try_path(struct search *search, const struct image *by, const char *path, const char *between)
+static bool try_path(
+    struct search *search, const struct image *by, const char *path, const char *between)
 {
     char folder[PATH_MAX];
-    for (const char *at = path; at; at = at[strcspn(at, between)] ? at + strcspn(at, between) + 1 : NULL) {
+    for (const char *at = path; at;
+        at = at[strcspn(at, between)] ? at + strcspn(at, between) + 1 : NULL) {
         expand(by, at, strcspn(at, between), folder, sizeof folder);
         if (try_folder(search, folder)) return true;
     }
@@ -107,7 +123,8 @@ static bool try_rpaths(struct search *search, size_t by)
     if (search->tree->loaded[by].image.runpath) return false;
     for (;; by = search->tree->loaded[by].needed_by) {
         const struct image *image = &search->tree->loaded[by].image;
-        if (image->rpath && !image->runpath && try_path(search, image, image->rpath, ":")) return true;
+        if (image->rpath && !image->runpath && try_path(search, image, image->rpath, ":"))
+            return true;
         if (!by) return false;
     }
 }
@@ -140,8 +157,9 @@ static bool find(struct search *search, size_t by)
         snprintf(search->found, sizeof search->found, "%s", search->name);
         return fits(search, search->found);
     }
-    return try_rpaths(search, by) || (list && *list && try_path(search, image, list, ":;")) || (image->runpath && try_path(search, image, image->runpath, ":")) ||
-           try_cache(search) || try_defaults(search);
+    return try_rpaths(search, by) || (list && *list && try_path(search, image, list, ":;")) ||
+           (image->runpath && try_path(search, image, image->runpath, ":")) || try_cache(search) ||
+           try_defaults(search);
 }
 
 /* --- all of them --- */
@@ -157,14 +175,19 @@ static bool is_loaded(const struct tree *tree, const char *name)
 {
     for (size_t i = 0; i < tree->count; i++) {
         const struct loaded *loaded = &tree->loaded[i];
-        if ((loaded->name && !strcmp(loaded->name, name)) || (loaded->image.soname && !strcmp(loaded->image.soname, name))) return true;
+        if ((loaded->name && !strcmp(loaded->name, name)) ||
+            (loaded->image.soname && !strcmp(loaded->image.soname, name)))
+            return true;
     }
     return strings_have(&tree->missing, name);
 }
 
 static void load(struct tree *tree, const char *name, size_t by)
 {
-    struct search search = {.tree = tree, .name = name, .machine = tree->loaded[0].image.machine, .bits = tree->loaded[0].image.bits};
+    struct search search = {.tree = tree,
+        .name = name,
+        .machine = tree->loaded[0].image.machine,
+        .bits = tree->loaded[0].image.bits};
     char error[256], *why;
     if (is_loaded(tree, name)) return;
     if (!find(&search, by)) {
@@ -192,7 +215,8 @@ bool tree_make(struct tree *tree, const char *path, char error[256])
     if (!read) return false;
     cache_read(tree, tree->loaded[0].image.machine);
     for (size_t by = 0; by < tree->count; by++)
-        for (size_t n = 0; n < tree->loaded[by].image.needed.count; n++) load(tree, tree->loaded[by].image.needed.at[n], by);
+        for (size_t n = 0; n < tree->loaded[by].image.needed.count; n++)
+            load(tree, tree->loaded[by].image.needed.at[n], by);
     return true;
 }
 

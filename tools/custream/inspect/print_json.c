@@ -15,7 +15,8 @@ static void member(cJSON *object, const char *name, cJSON *value)
 static cJSON *text(const char *of) { return of ? cJSON_CreateString(of) : cJSON_CreateNull(); }
 static cJSON *list(const struct strings *of)
 {
-    return of->count ? cJSON_CreateStringArray((const char *const *)of->at, (int)of->count) : cJSON_CreateArray();
+    return of->count ? cJSON_CreateStringArray((const char *const *)of->at, (int)of->count)
+                     : cJSON_CreateArray();
 }
 
 static cJSON *calls_of(const struct image *image)
@@ -23,13 +24,17 @@ static cJSON *calls_of(const struct image *image)
     cJSON *calls = cJSON_CreateObject();
     for (int level = 0; level < API_LEVELS; level++) {
         cJSON *uses = cJSON_CreateObject();
-        for (int use = 0; use < USES; use++) member(uses, use_name[use], list(&image->calls[level][use]));
+        for (int use = 0; use < USES; use++)
+            member(uses, use_name[use], list(&image->calls[level][use]));
         member(calls, level_name[level], uses);
     }
     return calls;
 }
 
-static const char *runtime_of(const struct image *image) { return image->carries_cudart ? "static" : image->is_cudart ? "shared" : NULL; }
+static const char *runtime_of(const struct image *image)
+{
+    return image->carries_cudart ? "static" : image->is_cudart ? "shared" : NULL;
+}
 
 static cJSON *version_of(unsigned version)
 {
@@ -50,7 +55,8 @@ static cJSON *file_of(const struct tree *tree, size_t place)
     member(file, "needed_by", text(place ? tree->loaded[loaded->needed_by].image.path : NULL));
     member(file, "machine", text(machine_name(image->machine, room)));
     member(file, "bits", cJSON_CreateNumber(image->bits));
-    member(file, "static", cJSON_CreateBool(image->kind == IMAGE_PROGRAM && !image->loaded_by_loader));
+    member(
+        file, "static", cJSON_CreateBool(image->kind == IMAGE_PROGRAM && !image->loaded_by_loader));
     member(file, "soname", text(image->soname));
     member(file, "needed", list(&image->needed));
     member(file, "reaches_cuda", list(&ways));
@@ -75,7 +81,8 @@ void inspect_write(const struct verdict *verdict, const struct tree *tree)
     member(all, "tool", text("custream " CUSTREAM_VERSION_STRING));
     member(all, "path", text(verdict->path));
     member(all, "kind", text(subject_name[verdict->subject]));
-    member(all, "interpreter", text(tree ? tree->loaded[0].image.interpreter : verdict->interpreter));
+    member(
+        all, "interpreter", text(tree ? tree->loaded[0].image.interpreter : verdict->interpreter));
     member(all, "obstacle", text(verdict->obstacle));
     member(all, "sees", list(&verdict->sees));
     member(all, "run", list(&verdict->run));

@@ -6,8 +6,12 @@
 #include "tools/custream/inspect/inspect.h"
 #include "tools/custream/show.h"
 
-const char *const subject_name[] = {[SUBJECT_PROGRAM] = "program", [SUBJECT_LIBRARY] = "library", [SUBJECT_OBJECT] = "object file", [SUBJECT_SCRIPT] = "script"};
-const char *const use_name[USES] = {[USE_IMPORTED] = "imported", [USE_CALLED] = "called", [USE_NAMED] = "named"};
+const char *const subject_name[] = {[SUBJECT_PROGRAM] = "program",
+    [SUBJECT_LIBRARY] = "library",
+    [SUBJECT_OBJECT] = "object file",
+    [SUBJECT_SCRIPT] = "script"};
+const char *const use_name[USES] = {
+    [USE_IMPORTED] = "imported", [USE_CALLED] = "called", [USE_NAMED] = "named"};
 const char *const level_name[API_LEVELS] = {[API_DRIVER] = "driver", [API_RUNTIME] = "runtime"};
 
 enum { INDENT = 20, WIDTH = 100, SHOWN = 40 };
@@ -43,13 +47,17 @@ static void list_put(const char *label, const struct strings *list, size_t most)
 {
     char text[SHOWN * 64 + 64] = "";
     size_t at = 0;
-    for (size_t i = 0; i < list->count && i < most; i++) at = cs_append(text, sizeof text, at, "%s%.60s", i ? ", " : "", list->at[i]);
-    if (list->count > most) snprintf(text + at, sizeof text - at, ", and %zu more (--json has all)", list->count - most);
+    for (size_t i = 0; i < list->count && i < most; i++)
+        at = cs_append(text, sizeof text, at, "%s%.60s", i ? ", " : "", list->at[i]);
+    if (list->count > most)
+        snprintf(
+            text + at, sizeof text - at, ", and %zu more (--json has all)", list->count - most);
     if (list->count) words_put(label, text);
 }
 
 /* Up to a few functions by their names, more by their number. */
-static void functions_put(char *text, size_t size, const struct image *image, enum api_stream stream)
+static void functions_put(
+    char *text, size_t size, const struct image *image, enum api_stream stream)
 {
     enum { NAMED_MOST = 3 };
     const size_t count = image->by_stream[stream];
@@ -59,7 +67,8 @@ static void functions_put(char *text, size_t size, const struct image *image, en
         for (int use = 0; use < USE_NAMED; use++)
             for (size_t i = 0; i < image->calls[level][use].count; i++) {
                 const char *name = image->calls[level][use].at[i];
-                if (api_find(name)->stream == stream) at = cs_append(text, size, at, "%s%s", n++ ? ", " : "", name);
+                if (api_find(name)->stream == stream)
+                    at = cs_append(text, size, at, "%s%s", n++ ? ", " : "", name);
             }
 }
 
@@ -70,20 +79,32 @@ static void stream_put(const struct image *image)
     functions_put(per_thread, sizeof per_thread, image, STREAM_PER_THREAD);
     const char *stream = default_stream_of(image);
     const bool both = stream && !strcmp(stream, "both");
-    if (both) snprintf(text, sizeof text, "both: the legacy one by %s; the thread's own by %s", legacy, per_thread);
-    else if (stream) snprintf(text, sizeof text, "%s, by %s", stream, image->by_stream[STREAM_LEGACY] ? legacy : per_thread);
-    else if (image->has_sections && calls_hidden(image)) snprintf(text, sizeof text, "not known: the file is stripped");
-    else if (image->calls[API_DRIVER][USE_NAMED].count + image->calls[API_RUNTIME][USE_NAMED].count) snprintf(text, sizeof text, "not known: it looks functions up by name");
+    if (both)
+        snprintf(text, sizeof text, "both: the legacy one by %s; the thread's own by %s", legacy,
+            per_thread);
+    else if (stream)
+        snprintf(text, sizeof text, "%s, by %s", stream,
+            image->by_stream[STREAM_LEGACY] ? legacy : per_thread);
+    else if (image->has_sections && calls_hidden(image))
+        snprintf(text, sizeof text, "not known: the file is stripped");
+    else if (image->calls[API_DRIVER][USE_NAMED].count + image->calls[API_RUNTIME][USE_NAMED].count)
+        snprintf(text, sizeof text, "not known: it looks functions up by name");
     if (*text) words_put("default stream", text);
 }
 
 static void calls_put(const struct image *image)
 {
     static const char *const labels[API_LEVELS][USES] = {
-        [API_DRIVER] = {[USE_IMPORTED] = "driver calls", [USE_CALLED] = "driver calls", [USE_NAMED] = "driver, by name"},
-        [API_RUNTIME] = {[USE_IMPORTED] = "runtime calls", [USE_CALLED] = "runtime calls", [USE_NAMED] = "runtime, by name"}};
+        [API_DRIVER] = {[USE_IMPORTED] = "driver calls",
+            [USE_CALLED] = "driver calls",
+            [USE_NAMED] = "driver, by name"},
+        [API_RUNTIME] = {[USE_IMPORTED] = "runtime calls",
+            [USE_CALLED] = "runtime calls",
+            [USE_NAMED] = "runtime, by name"}};
     for (int level = 0; level < API_LEVELS; level++)
-        for (int use = 0; use < USES; use++) list_put(labels[level][use], &image->calls[level][use], use == USE_NAMED ? SHOWN / 4 : SHOWN);
+        for (int use = 0; use < USES; use++)
+            list_put(labels[level][use], &image->calls[level][use],
+                use == USE_NAMED ? SHOWN / 4 : SHOWN);
 }
 
 static void image_put(const struct tree *tree, size_t place)
@@ -92,14 +113,18 @@ static void image_put(const struct tree *tree, size_t place)
     struct strings ways = {0};
     reach_of(tree, place, &ways);
     for (size_t i = 0; i < ways.count; i++) words_put(i ? "" : "reaches CUDA", ways.at[i]);
-    if (!ways.count && !place) words_put("reaches CUDA", image->has_sections ? "not by itself" : "not known: the file has no section headers");
+    if (!ways.count && !place)
+        words_put("reaches CUDA",
+            image->has_sections ? "not by itself" : "not known: the file has no section headers");
     strings_free(&ways);
     if (image->is_libcuda || image->is_cudart) return;
     stream_put(image);
     calls_put(image);
     list_put("GPU code", &image->gpu_code, SHOWN);
     if (image->gpu_code_broken) words_put("", "and some that could not be read");
-    if (image->own_driver_pointers) words_put("note", "it has variables named as the driver's functions, and fills them itself");
+    if (image->own_driver_pointers)
+        words_put(
+            "note", "it has variables named as the driver's functions, and fills them itself");
 }
 
 static void title_put(const char *path, const char *kind)
@@ -113,11 +138,13 @@ static void tree_put(const struct verdict *verdict, const struct tree *tree)
     const struct image *first = &tree->loaded[0].image;
     char room[16], kind[128];
     const bool is_static = first->kind == IMAGE_PROGRAM && !first->loaded_by_loader;
-    snprintf(kind, sizeof kind, "%s%s for %s, %u bits", is_static ? "static " : "", subject_name[verdict->subject], machine_name(first->machine, room), first->bits);
+    snprintf(kind, sizeof kind, "%s%s for %s, %u bits", is_static ? "static " : "",
+        subject_name[verdict->subject], machine_name(first->machine, room), first->bits);
     title_put(verdict->path, kind);
     image_put(tree, 0);
     if (first->opens)
-        words_put("opens", "libraries while it runs (dlopen); which ones, and with which flags, is not in the file. One that is linked to libcuda itself and "
+        words_put("opens", "libraries while it runs (dlopen); which ones, and with which flags, is "
+                           "not in the file. One that is linked to libcuda itself and "
                            "opened with RTLD_DEEPBIND is not seen");
     for (size_t i = 1; i < tree->count; i++) {
         if (!image_touches(&tree->loaded[i].image)) continue;
@@ -126,8 +153,10 @@ static void tree_put(const struct verdict *verdict, const struct tree *tree)
         image_put(tree, i);
     }
     if (tree->missing.count + tree->refused.count) putchar('\n');
-    for (size_t i = 0; i < tree->missing.count; i++) words_put(i ? "" : "not found", tree->missing.at[i]);
-    for (size_t i = 0; i < tree->refused.count; i++) words_put(i ? "" : "not read", tree->refused.at[i]);
+    for (size_t i = 0; i < tree->missing.count; i++)
+        words_put(i ? "" : "not found", tree->missing.at[i]);
+    for (size_t i = 0; i < tree->refused.count; i++)
+        words_put(i ? "" : "not read", tree->refused.at[i]);
 }
 
 static void verdict_put(const struct verdict *verdict)
@@ -139,13 +168,15 @@ static void verdict_put(const struct verdict *verdict)
         words_put("custream sees", text);
         return;
     }
-    for (size_t i = 0; i < verdict->sees.count; i++) words_put(i ? "" : "custream sees", verdict->sees.at[i]);
+    for (size_t i = 0; i < verdict->sees.count; i++)
+        words_put(i ? "" : "custream sees", verdict->sees.at[i]);
     for (size_t i = 0; i < verdict->run.count; i++) {
         label_put(verdict->run.at[i] == verdict->audit ? "per-thread safe?" : i ? "" : "run");
         text_put(stdout, verdict->run.at[i]);
         putchar('\n');
     }
-    if (verdict->subject == SUBJECT_LIBRARY) words_put("", "PROGRAM is the one that loads this library");
+    if (verdict->subject == SUBJECT_LIBRARY)
+        words_put("", "PROGRAM is the one that loads this library");
 }
 
 void inspect_print(const struct verdict *verdict, const struct tree *tree)

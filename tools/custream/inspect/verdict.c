@@ -10,7 +10,8 @@
 #include "tools/custream/command.h"
 #include "tools/custream/program.h"
 
-static void __attribute__((format(printf, 2, 3))) add(struct strings *strings, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) add(
+    struct strings *strings, const char *format, ...)
 {
     char *text;
     va_list arguments;
@@ -32,7 +33,9 @@ static const char *version_text(unsigned version, char room[16])
 static const struct loaded *loaded_as(const struct tree *tree, const char *name)
 {
     for (size_t i = 1; i < tree->count; i++)
-        if (!strcmp(tree->loaded[i].name, name) || (tree->loaded[i].image.soname && !strcmp(tree->loaded[i].image.soname, name))) return &tree->loaded[i];
+        if (!strcmp(tree->loaded[i].name, name) ||
+            (tree->loaded[i].image.soname && !strcmp(tree->loaded[i].image.soname, name)))
+            return &tree->loaded[i];
     return NULL;
 }
 
@@ -41,23 +44,30 @@ void reach_of(const struct tree *tree, size_t place, struct strings *ways)
     const struct image *image = &tree->loaded[place].image;
     char version[16];
     if (image->is_libcuda) add(ways, "it is the driver's library");
-    if (image->is_cudart) add(ways, "it is the CUDA runtime%s, shared", version_text(image->cudart_version, version));
-    if (image->carries_cudart) add(ways, "the CUDA runtime%s is linked into it (static), and opens libcuda.so.1", version_text(image->cudart_version, version));
+    if (image->is_cudart)
+        add(ways, "it is the CUDA runtime%s, shared", version_text(image->cudart_version, version));
+    if (image->carries_cudart)
+        add(ways, "the CUDA runtime%s is linked into it (static), and opens libcuda.so.1",
+            version_text(image->cudart_version, version));
     for (size_t i = 0; i < image->needed.count; i++) {
         const char *name = image->needed.at[i];
         const struct loaded *found = loaded_as(tree, name);
         if (!strncmp(name, "libcuda.so", 10)) add(ways, "linked to the driver, %s", name);
         else if (!strncmp(name, "libcudart", 9))
-            add(ways, "linked to the shared CUDA runtime%s, %s", version_text(found ? found->image.cudart_version : 0, version), name);
+            add(ways, "linked to the shared CUDA runtime%s, %s",
+                version_text(found ? found->image.cudart_version : 0, version), name);
     }
     if (image->carries_cudart || image->is_cudart || image->is_libcuda || !image->opens) return;
-    if (image->names_libcuda) add(ways, "may open libcuda.so while it runs: it has that name, and calls dlopen");
-    if (image->names_cudart) add(ways, "may open libcudart.so while it runs: it has that name, and calls dlopen");
+    if (image->names_libcuda)
+        add(ways, "may open libcuda.so while it runs: it has that name, and calls dlopen");
+    if (image->names_cudart)
+        add(ways, "may open libcudart.so while it runs: it has that name, and calls dlopen");
 }
 
 const char *default_stream_of(const struct image *image)
 {
-    const size_t legacy = image->by_stream[STREAM_LEGACY], per_thread = image->by_stream[STREAM_PER_THREAD];
+    const size_t legacy = image->by_stream[STREAM_LEGACY],
+                 per_thread = image->by_stream[STREAM_PER_THREAD];
     return legacy && per_thread ? "both" : legacy ? "legacy" : per_thread ? "per-thread" : NULL;
 }
 
@@ -83,26 +93,32 @@ static struct together together_of(const struct tree *tree)
         strings_free(&ways);
         all.static_runtime |= image->carries_cudart;
         all.shared_runtime |= image->is_cudart;
-        for (size_t n = 0; n < image->needed.count; n++) all.shared_runtime |= !strncmp(image->needed.at[n], "libcudart", 9);
+        for (size_t n = 0; n < image->needed.count; n++)
+            all.shared_runtime |= !strncmp(image->needed.at[n], "libcudart", 9);
         all.own_pointers |= image->own_driver_pointers && !image->is_libcuda;
         if (image->is_cudart || image->is_libcuda) continue;
         all.legacy |= image->by_stream[STREAM_LEGACY];
         all.per_thread |= image->by_stream[STREAM_PER_THREAD];
     }
     /* The CUDA runtime has a call of dlmopen in it. */
-    all.opens_apart = tree->loaded[0].image.opens_apart && !tree->loaded[0].image.carries_cudart && !tree->loaded[0].image.is_cudart;
+    all.opens_apart = tree->loaded[0].image.opens_apart && !tree->loaded[0].image.carries_cudart &&
+                      !tree->loaded[0].image.is_cudart;
     return all;
 }
 
 static void sees_make(struct verdict *verdict, const struct together *all)
 {
     struct strings *sees = &verdict->sees;
-    if (all->reaches) add(sees, "each call of the driver on streams and events, whoever makes it, with its work on the GPU");
+    if (all->reaches)
+        add(sees, "each call of the driver on streams and events, whoever makes it, with its work "
+                  "on the GPU");
     else add(sees, "no CUDA as far as these files tell; what it opens while it runs is seen then");
     if (all->shared_runtime) add(sees, "the calls of the shared CUDA runtime around them");
     if (all->static_runtime)
-        add(sees, all->shared_runtime ? "the calls of the CUDA runtime that is linked in: with --runtime=cupti"
-                                      : "the calls of the CUDA runtime that is linked in: by CUPTI, where GPU times come from it");
+        add(sees, all->shared_runtime
+                      ? "the calls of the CUDA runtime that is linked in: with --runtime=cupti"
+                      : "the calls of the CUDA runtime that is linked in: by CUPTI, where GPU "
+                        "times come from it");
     if (all->opens_apart) add(sees, "nothing of libraries in a namespace of their own (dlmopen)");
 }
 
@@ -111,7 +127,10 @@ static char *quoted(const char *word)
 {
     char *to = malloc(4 * strlen(word) + 5), *at = to;
     if (!to) out_of_memory();
-    if (!word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:@%,")] && *word) return strcpy(to, word);
+    if (!word[strspn(
+            word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:@%,")] &&
+        *word)
+        return strcpy(to, word);
     *at++ = '\'';
     for (; *word; word++) {
         if (*word == '\'') at = stpcpy(at, "'\\''");
@@ -130,8 +149,9 @@ static char *word_of(const struct verdict *verdict)
         return kept("PROGRAM");
     }
     const bool by_interpreter = verdict->subject == SUBJECT_SCRIPT && access(verdict->path, X_OK);
-    if (asprintf(&word, "%s%s%s%s", by_interpreter ? verdict->interpreter : "", by_interpreter ? " " : "",
-                 !by_interpreter && !strchr(verdict->path, '/') ? "./" : "", plain) < 0)
+    if (asprintf(&word, "%s%s%s%s", by_interpreter ? verdict->interpreter : "",
+            by_interpreter ? " " : "", !by_interpreter && !strchr(verdict->path, '/') ? "./" : "",
+            plain) < 0)
         out_of_memory();
     free(plain);
     return word;
@@ -140,8 +160,10 @@ static char *word_of(const struct verdict *verdict)
 static const char *obstacle_of(const struct verdict *verdict, const struct tree *tree)
 {
     const struct image *image = tree ? &tree->loaded[0].image : NULL;
-    if (verdict->subject == SUBJECT_OBJECT) return "is an object file: inspect the program that it is linked into";
-    if (image && image->interpreter && strstr(image->interpreter, "ld-musl")) return "is made for the C library musl, whose loader refuses the preload library";
+    if (verdict->subject == SUBJECT_OBJECT)
+        return "is an object file: inspect the program that it is linked into";
+    if (image && image->interpreter && strstr(image->interpreter, "ld-musl"))
+        return "is made for the C library musl, whose loader refuses the preload library";
     if (image && image->bits == 32) return "is a 32-bit file: the preload library is for 64 bits";
     return verdict->subject == SUBJECT_LIBRARY ? NULL : program_obstacle(verdict->path);
 }
@@ -154,9 +176,13 @@ void verdict_make(struct verdict *verdict, const struct tree *tree)
     if (verdict->obstacle) return;
     char *word = word_of(verdict);
     if (tree) sees_make(verdict, &all);
-    else add(&verdict->sees, "what its modules and the programs that it starts do with CUDA: inspect those files");
+    else
+        add(&verdict->sees,
+            "what its modules and the programs that it starts do with CUDA: inspect those files");
     if (all.own_pointers) add(&verdict->run, "LD_PRELOAD=libcustream_shim_dlsym.so %s", word);
-    else add(&verdict->run, "custream run%s -- %s", all.static_runtime && all.shared_runtime ? " --runtime=cupti" : "", word);
+    else
+        add(&verdict->run, "custream run%s -- %s",
+            all.static_runtime && all.shared_runtime ? " --runtime=cupti" : "", word);
     if (all.legacy && verdict->subject == SUBJECT_PROGRAM && !all.own_pointers) {
         add(&verdict->run, "custream run --default-stream=audit -- %s", word);
         verdict->audit = verdict->run.at[verdict->run.count - 1];

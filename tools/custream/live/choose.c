@@ -38,9 +38,11 @@ static bool choice_take(const char *command, struct choice *choice, int flag, co
     case FLAG_DURATION: return duration_take(command, "duration", value, &choice->time);
     case FLAG_RANK:
         choice->has_rank = number_read(value, 0, &choice->rank);
-        return choice->has_rank || (complain(command, "--rank=%.60s: allowed is a number from 0 on", value), false);
+        return choice->has_rank ||
+               (complain(command, "--rank=%.60s: allowed is a number from 0 on", value), false);
     }
-    if (choice->pid_count == PIDS_MAX) return complain(command, "more than %d processes", PIDS_MAX), false;
+    if (choice->pid_count == PIDS_MAX)
+        return complain(command, "more than %d processes", PIDS_MAX), false;
     if (number_read(value, 1, &choice->pids[choice->pid_count])) return ++choice->pid_count;
     return complain(command, "'%.60s' is no process id", value), false;
 }
@@ -50,7 +52,9 @@ static bool choice_good(const char *command, const struct choice *choice)
     const int ways = !!choice->pid_count + choice->all + choice->has_rank + !!choice->program;
     if (ways == 1) return true;
     if (ways) return complain(command, "-p, --all, --rank and --program: one of them"), false;
-    return complain(command, "which process? -p PID, --all, --rank=N or --program=NAME; 'custream ps' lists them"), false;
+    return complain(command, "which process? -p PID, --all, --rank=N or --program=NAME; 'custream "
+                             "ps' lists them"),
+           false;
 }
 
 /* --- who that is --- */
@@ -72,9 +76,15 @@ static bool named_find(const char *command, const struct choice *choice, struct 
     }
     found->count = kept;
     if (kept) return true;
-    if (!listening) complain(command, "no process of yours listens; one does once it calls CUDA under 'custream run'");
-    else if (choice->has_rank) complain(command, "no process of rank %d listens; 'custream ps' lists those that do", choice->rank);
-    else complain(command, "no process named '%.60s' listens; 'custream ps' lists those that do", choice->program);
+    if (!listening)
+        complain(command,
+            "no process of yours listens; one does once it calls CUDA under 'custream run'");
+    else if (choice->has_rank)
+        complain(command, "no process of rank %d listens; 'custream ps' lists those that do",
+            choice->rank);
+    else
+        complain(command, "no process named '%.60s' listens; 'custream ps' lists those that do",
+            choice->program);
     return false;
 }
 
@@ -88,26 +98,34 @@ static const char *user_name(char text[64], int uid)
     return text;
 }
 
-/* A line for each user; whether another one than this command's is among them. Those who did not answer are left alone. */
+/* A line for each user; whether another one than this command's is among them. Those who did not
+ * answer are left alone. */
 static bool users_name(const char *command, const struct listeners *found)
 {
     char name[64];
     bool others = false;
-    for (size_t i = 0; i < found->count; i++) others |= found->each[i]->answers && !cs_owner_is_us((uid_t)found->each[i]->peer.uid);
+    for (size_t i = 0; i < found->count; i++)
+        others |= found->each[i]->answers && !cs_owner_is_us((uid_t)found->each[i]->peer.uid);
     for (size_t i = 0; others && i < found->count; i++) {
         const int uid = found->each[i]->peer.uid;
         size_t before = 0, count = 0;
         for (size_t k = 0; k < found->count; k++)
-            if (found->each[k]->answers && found->each[k]->peer.uid == uid) count++, before += k < i;
-        if (found->each[i]->answers && !before) complain(command, "%s: %zu process%s", user_name(name, uid), count, count == 1 ? "" : "es");
+            if (found->each[k]->answers && found->each[k]->peer.uid == uid)
+                count++, before += k < i;
+        if (found->each[i]->answers && !before)
+            complain(
+                command, "%s: %zu process%s", user_name(name, uid), count, count == 1 ? "" : "es");
     }
     return others;
 }
 
-static bool others_are_meant(const char *command, const struct choice *choice, const struct listeners *found)
+static bool others_are_meant(
+    const char *command, const struct choice *choice, const struct listeners *found)
 {
     char answer[16] = "";
-    if (geteuid() || !users_name(command, found) || choice->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) return true;
+    if (geteuid() || !users_name(command, found) || choice->yes || !isatty(STDIN_FILENO) ||
+        !isatty(STDERR_FILENO))
+        return true;
     fprintf(stderr, "%s: processes of other users are among them. Go on? [y/N] ", command);
     if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y')) return true;
     return complain(command, "nothing was done"), false;
@@ -124,7 +142,8 @@ static bool is_there(const struct listeners *found, int pid)
 static bool choice_find(const char *command, const struct choice *choice, struct listeners *found)
 {
     *found = (struct listeners){0};
-    if (!choice->pid_count) return named_find(command, choice, found) && others_are_meant(command, choice, found);
+    if (!choice->pid_count)
+        return named_find(command, choice, found) && others_are_meant(command, choice, found);
     for (size_t i = 0; i < choice->pid_count; i++) {
         struct peer peer;
         if (!peer_find(&peer, choice->pids[i])) return complain(command, "%s", peer.error), false;
@@ -133,15 +152,20 @@ static bool choice_find(const char *command, const struct choice *choice, struct
     return true;
 }
 
-int choice_run(const char *command, struct choice *choice, const char *more, int argc, char **argv, int (*act)(const struct choice *, struct listeners *))
+int choice_run(const char *command, struct choice *choice, const char *more, int argc, char **argv,
+    int (*act)(const struct choice *, struct listeners *))
 {
     struct listeners chosen;
     int flag;
     while ((flag = flags_next(argc, argv, 0)) != -1)
         if (!choice_take(command, choice, flag, optarg)) return STATUS_UNUSABLE;
-    if (optind < argc) return complain(command, "'%.60s' is no option; a process is named by -p PID%s", argv[optind], more);
-    if (!choice_good(command, choice) || (choice->to && !cut_possible(command, choice->to))) return STATUS_UNUSABLE;
-    const int status = choice_find(command, choice, &chosen) ? act(choice, &chosen) : STATUS_UNUSABLE;
+    if (optind < argc)
+        return complain(
+            command, "'%.60s' is no option; a process is named by -p PID%s", argv[optind], more);
+    if (!choice_good(command, choice) || (choice->to && !cut_possible(command, choice->to)))
+        return STATUS_UNUSABLE;
+    const int status =
+        choice_find(command, choice, &chosen) ? act(choice, &chosen) : STATUS_UNUSABLE;
     listeners_free(&chosen);
     return status;
 }

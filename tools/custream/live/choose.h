@@ -1,4 +1,5 @@
-/* Requests to running processes, and which processes are meant: -p PID, --all, --rank=N, --program=NAME. */
+/* Requests to running processes, and which processes are meant: -p PID, --all, --rank=N,
+ * --program=NAME. */
 #ifndef CS_LIVE_CHOOSE_H
 #define CS_LIVE_CHOOSE_H
 
@@ -18,8 +19,10 @@ struct choice {
     bool json, whole;
 };
 
-/* A command on processes that run: reads its options, and has `act` do it with those who are meant, none of them connected. `more`: behind "a process is named by
- * -p PID". What it returns, the command does. */
-int choice_run(const char *command, struct choice *choice, const char *more, int argc, char **argv, int (*act)(const struct choice *, struct listeners *));
+/* A command on processes that run: reads its options, and has `act` do it with those who are meant,
+ * none of them connected. `more`: behind "a process is named by -p PID". What it returns, the
+ * command does. */
+int choice_run(const char *command, struct choice *choice, const char *more, int argc, char **argv,
+    int (*act)(const struct choice *, struct listeners *));
 
 #endif

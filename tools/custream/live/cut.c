@@ -34,7 +34,11 @@ enum { FD_ROOM = 32, TRIES = 100, PAUSE_NS = 10000000 };
 bool cut_possible(const char *command, const char *to)
 {
     static struct cs_claim claim;
-    if (!cs_trace_extension(to)) return complain(command, "-o %s: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz", to), false;
+    if (!cs_trace_extension(to))
+        return complain(command,
+                   "-o %s: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz",
+                   to),
+               false;
     if (cs_claim(&claim, to, 0, &gz_inflate)) return cs_claim_drop(&claim), true;
     int length;
     const char *why = out_refusal(&claim, &length);
@@ -44,13 +48,16 @@ bool cut_possible(const char *command, const char *to)
 static bool is_the_trace(const char *command, const char *to, int trace, const char *name)
 {
     struct stat a, b;
-    if (stat(to, &a) || fstat(trace, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino) return false;
-    return complain(command, "-o %s: the process itself writes to %s; name another file", to, name), true;
+    if (stat(to, &a) || fstat(trace, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+        return false;
+    return complain(command, "-o %s: the process itself writes to %s; name another file", to, name),
+           true;
 }
 
 /* --- whose a file is --- */
 
-/* A process that is started anew under the same name takes the file over, so that device and inode are the same. */
+/* A process that is started anew under the same name takes the file over, so that device and inode
+ * are the same. */
 bool extract_is(int fd, const struct extract *extract)
 {
     struct trace_head head;
@@ -61,9 +68,17 @@ bool extract_is(int fd, const struct extract *extract)
 
 static void refuse(const char *command, const struct extract *extract, int error)
 {
-    if (error == ESTALE) complain(command, "process %d: its trace is not at %s any more, or cannot be seen from here: what has that name is another file", extract->pid, extract->trace);
-    else if (error == EILSEQ) complain(command, "process %d: its trace %s is left out: it does not begin as a trace does", extract->pid, extract->trace);
-    else complain(command, "process %d: its trace %s: %s", extract->pid, extract->trace, strerror(error));
+    if (error == ESTALE)
+        complain(command,
+            "process %d: its trace is not at %s any more, or cannot be seen from here: what has "
+            "that name is another file",
+            extract->pid, extract->trace);
+    else if (error == EILSEQ)
+        complain(command, "process %d: its trace %s is left out: it does not begin as a trace does",
+            extract->pid, extract->trace);
+    else
+        complain(
+            command, "process %d: its trace %s: %s", extract->pid, extract->trace, strerror(error));
 }
 
 /* --- files as they are at one moment --- */
@@ -86,7 +101,8 @@ static bool copy_bytes(int from, int to, off_t at, off_t end)
 {
     static char bytes[256 * 1024];
     while (at < end) {
-        const ssize_t got = pread(from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
+        const ssize_t got = pread(
+            from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
         if (got <= 0) return !got;
         for (ssize_t done = 0, n; done < got; done += n)
             if ((n = pwrite(to, bytes + done, (size_t)(got - done), at + done)) <= 0) return false;
@@ -95,17 +111,22 @@ static bool copy_bytes(int from, int to, off_t at, off_t end)
     return true;
 }
 
-/* Times of files go in steps of a few milliseconds: one that was written just now may be written again and seem the same. */
+/* Times of files go in steps of a few milliseconds: one that was written just now may be written
+ * again and seem the same. */
 static bool is_at_rest(const struct stat *before, const struct stat *after, bool patient)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    const int64_t age = (int64_t)(now.tv_sec - after->st_mtim.tv_sec) * 1000000000 + now.tv_nsec - after->st_mtim.tv_nsec;
-    const bool same = before->st_size == after->st_size && before->st_mtim.tv_sec == after->st_mtim.tv_sec && before->st_mtim.tv_nsec == after->st_mtim.tv_nsec;
+    const int64_t age = (int64_t)(now.tv_sec - after->st_mtim.tv_sec) * 1000000000 + now.tv_nsec -
+                        after->st_mtim.tv_nsec;
+    const bool same = before->st_size == after->st_size &&
+                      before->st_mtim.tv_sec == after->st_mtim.tv_sec &&
+                      before->st_mtim.tv_nsec == after->st_mtim.tv_nsec;
     return same && (!patient || age > 2 * PAUSE_NS);
 }
 
-/* So many bytes are copied at most, all tries together. Another user's file may be made to have no end: holes take no room there, and a copy would. 0: it is no trace. */
+/* So many bytes are copied at most, all tries together. Another user's file may be made to have no
+ * end: holes take no room there, and a copy would. 0: it is no trace. */
 static off_t most_of(int file, const struct stat *about)
 {
     enum { MORE = 1 << 30 };
@@ -113,8 +134,9 @@ static off_t most_of(int file, const struct stat *about)
     return lseek(file, 0, SEEK_HOLE) < about->st_size ? 0 : 2 * about->st_size + MORE;
 }
 
-/* The file as it is at one moment, of which `events_end` bytes never change. What is behind them, the last events and the trailer, is copied until nobody has
- * written meanwhile. Only then it is known that no other process took it over. -1 with errno. */
+/* The file as it is at one moment, of which `events_end` bytes never change. What is behind them,
+ * the last events and the trailer, is copied until nobody has written meanwhile. Only then it is
+ * known that no other process took it over. -1 with errno. */
 static int snapshot(int file, const struct extract *extract, const char *to)
 {
     struct stat before, after;
@@ -125,8 +147,10 @@ static int snapshot(int file, const struct extract *extract, const char *to)
     bool good = fd >= 0 && copy_bytes(file, fd, 0, sure < left ? sure : left), done = false;
     for (int try = 0; try < TRIES && good && !done; try++) {
         if (try) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
-        if (fstat(file, &before) || (left -= try ? before.st_size - sure : before.st_size) < 0) break;
-        good = !ftruncate(fd, sure) && copy_bytes(file, fd, sure, before.st_size) && !fstat(file, &after);
+        if (fstat(file, &before) || (left -= try ? before.st_size - sure : before.st_size) < 0)
+            break;
+        good = !ftruncate(fd, sure) && copy_bytes(file, fd, sure, before.st_size) &&
+               !fstat(file, &after);
         done = good && is_at_rest(&before, &after, try < TRIES / 2);
     }
     if (good) errno = left < 0 ? EFBIG : EBUSY;
@@ -148,13 +172,17 @@ static void take(struct taken *taken, int fd, const char *name, int pid)
 {
     char path[FD_ROOM];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    taken->paths = array_room(taken->paths, taken->count, &taken->capacity[0], sizeof *taken->paths);
-    taken->shown = array_room(taken->shown, taken->count, &taken->capacity[1], sizeof *taken->shown);
+    taken->paths =
+        array_room(taken->paths, taken->count, &taken->capacity[0], sizeof *taken->paths);
+    taken->shown =
+        array_room(taken->shown, taken->count, &taken->capacity[1], sizeof *taken->shown);
     taken->fds = array_room(taken->fds, taken->count, &taken->capacity[2], sizeof *taken->fds);
     taken->pids = array_room(taken->pids, taken->count, &taken->capacity[3], sizeof *taken->pids);
     taken->fds[taken->count] = fd;
     taken->pids[taken->count] = pid;
-    if (!(taken->paths[taken->count] = strdup(path)) || !(taken->shown[taken->count] = strdup(name))) out_of_memory();
+    if (!(taken->paths[taken->count] = strdup(path)) ||
+        !(taken->shown[taken->count] = strdup(name)))
+        out_of_memory();
     taken->count++;
 }
 
@@ -174,13 +202,15 @@ static void taken_free(struct taken *taken)
 /* "trace.7.json" of "trace.json", and "trace.7-4711.json": parts that have ended. */
 static bool is_part(const char *name, const char *stem, size_t n, const char *extension)
 {
-    if (strncmp(name, stem, n) || name[n] != '.' || !isdigit((unsigned char)name[n + 1])) return false;
+    if (strncmp(name, stem, n) || name[n] != '.' || !isdigit((unsigned char)name[n + 1]))
+        return false;
     const char *at = name + n + 1 + strspn(name + n + 1, "0123456789");
     if (*at == '-') at += 1 + strspn(at + 1, "0123456789-");
     return !strcmp(at, extension);
 }
 
-/* Where parts are: beside the trace's name, and where the folder was renamed, where the open file is by now. That one may have no name yet. NULL: not known. */
+/* Where parts are: beside the trace's name, and where the folder was renamed, where the open file
+ * is by now. That one may have no name yet. NULL: not known. */
 static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
 {
     char link[FD_ROOM];
@@ -196,7 +226,8 @@ static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
     return opendir(folder);
 }
 
-/* Parts that ended in that time or later. One that goes away meanwhile was the oldest; the newest may have got a part's name by now, and is there already. */
+/* Parts that ended in that time or later. One that goes away meanwhile was the oldest; the newest
+ * may have got a part's name by now, and is there already. */
 static void take_parts(struct taken *taken, struct extract *extract, const char *path, int newest)
 {
     struct trace_head own, its;
@@ -212,19 +243,24 @@ static void take_parts(struct taken *taken, struct extract *extract, const char 
         snprintf(name, sizeof name, "%s%s", folder, file->d_name);
         snprintf(shown, sizeof shown, "%.*s%s", shown_folder, extract->trace, file->d_name);
         const int fd = trace_readable(open(name, O_PATH | O_CLOEXEC | O_NOFOLLOW));
-        const bool late = fd >= 0 && !fstat(fd, &about) && S_ISREG(about.st_mode) && (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
+        const bool late = fd >= 0 && !fstat(fd, &about) && S_ISREG(about.st_mode) &&
+                          (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
         const bool again = late && about.st_dev == known.st_dev && about.st_ino == known.st_ino;
-        if (late && !again && trace_head(fd, &its) && own.base == its.base) take(taken, fd, shown, extract->pid);
+        if (late && !again && trace_head(fd, &its) && own.base == its.base)
+            take(taken, fd, shown, extract->pid);
         else if (fd >= 0) close(fd);
     }
     if (files) closedir(files);
 }
 
-/* Asked again once it is open: it may have become another file in between, of which other bytes are sure. Of one that has ended, parts have gone on from the one
- * that was told of. -1 with errno. */
+/* Asked again once it is open: it may have become another file in between, of which other bytes are
+ * sure. Of one that has ended, parts have gone on from the one that was told of. -1 with errno. */
 static int extract_find(struct extract *extract, char path[TRACE_ROOM])
 {
-    enum { TOGETHER_MS = 3000, EACH_MS = 100 }; /* one that does not answer keeps nobody waiting: what it said before counts then */
+    enum {
+        TOGETHER_MS = 3000,
+        EACH_MS = 100
+    }; /* one that does not answer keeps nobody waiting: what it said before counts then */
     static long until;
     struct about about;
     int fd = -1, error = 0;
@@ -235,10 +271,14 @@ static int extract_find(struct extract *extract, char path[TRACE_ROOM])
         error = errno;
         const bool there = peer_find(&peer, extract->pid);
         peer.until = until > peer_clock_ms() + EACH_MS ? until : peer_clock_ms() + EACH_MS;
-        const bool told = there && peer_ask(&peer, "about") && peer_hear_about(&peer, &about) && about.base == extract->base;
+        const bool told = there && peer_ask(&peer, "about") && peer_hear_about(&peer, &about) &&
+                          about.base == extract->base;
         peer_close(&peer);
-        const bool same = !told || (about.file.device == extract->file.device && about.file.inode == extract->file.inode);
-        if (same && !told && fd < 0 && extract->base) fd = trace_find(extract->pid, extract->trace, &(struct file_at){0}, path), error = errno;
+        const bool same = !told || (about.file.device == extract->file.device &&
+                                       about.file.inode == extract->file.inode);
+        if (same && !told && fd < 0 && extract->base)
+            fd = trace_find(extract->pid, extract->trace, &(struct file_at){0}, path),
+            error = errno;
         if (same) fd = trace_readable(fd), error = fd < 0 && errno != EBADF ? errno : error;
         if (same || strcmp(about.trace, extract->trace)) break;
         if (fd >= 0) close(fd);
@@ -269,7 +309,8 @@ int extract_keep(const struct extract *extract, const char *to)
     return fd;
 }
 
-static bool extract_take(const char *command, const char *to, struct taken *taken, struct extract *extract)
+static bool extract_take(
+    const char *command, const char *to, struct taken *taken, struct extract *extract)
 {
     char path[TRACE_ROOM];
     const int file = extract_find(extract, path);
@@ -292,7 +333,8 @@ static bool is_longer(int file, const char *name, off_t most)
 {
     struct stat about;
     const char *extension = cs_trace_extension(name);
-    return most && extension && !strcmp(extension, ".json") && !fstat(file, &about) && about.st_size > most;
+    return most && extension && !strcmp(extension, ".json") && !fstat(file, &about) &&
+           about.st_size > most;
 }
 
 /* Of parts that have ended, the one that ended last. */
@@ -303,7 +345,9 @@ static int last_part(struct taken *taken)
     for (size_t i = 0; i < taken->count; i++) {
         struct stat about;
         if (fstat(taken->fds[i], &about)) continue;
-        const bool later = about.st_mtim.tv_sec != latest.tv_sec ? about.st_mtim.tv_sec > latest.tv_sec : about.st_mtim.tv_nsec > latest.tv_nsec;
+        const bool later = about.st_mtim.tv_sec != latest.tv_sec
+                               ? about.st_mtim.tv_sec > latest.tv_sec
+                               : about.st_mtim.tv_nsec > latest.tv_nsec;
         if (found < 0 || later) latest = about.st_mtim, found = (int)i;
     }
     return found;
@@ -333,7 +377,8 @@ size_t newest_take(const char *command, struct extract *extract, off_t most, int
 
 /* --- out of the files --- */
 
-bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count, struct cut_reach *cut)
+bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count,
+    struct cut_reach *cut)
 {
     struct taken taken = {0};
     *cut = (struct cut_reach){.from = INT64_MAX, .until = INT64_MIN};
@@ -348,10 +393,13 @@ bool cut_write(const char *command, const char *to, struct extract *extracts, si
     }
     struct refusal *refusals = calloc(taken.count + 1, sizeof *refusals);
     if (!refusals) out_of_memory();
-    const bool good = cut->missing < count && merge_between(to, taken.paths, taken.shown, taken.count, cut->from, cut->until, &cut->begin, refusals);
+    const bool good =
+        cut->missing < count && merge_between(to, taken.paths, taken.shown, taken.count, cut->from,
+                                    cut->until, &cut->begin, refusals);
     for (int i = 0, last = 0; i < (int)taken.count; i++) {
         if (!*refusals[i].why) continue;
-        complain(command, "process %d: its trace %s is left out: %s", taken.pids[i], taken.shown[i], refusals[i].why);
+        complain(command, "process %d: its trace %s is left out: %s", taken.pids[i], taken.shown[i],
+            refusals[i].why);
         cut->missing += taken.pids[i] != last;
         last = taken.pids[i];
     }

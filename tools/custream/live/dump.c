@@ -1,4 +1,5 @@
-/* custream dump: what processes recorded last, out of the files that they keep. They go on as before. */
+/* custream dump: what processes recorded last, out of the files that they keep. They go on as
+ * before. */
 #include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
@@ -12,19 +13,25 @@ static struct extract extract_of(const struct choice *choice, const struct liste
 {
     const struct about *about = &listener->about;
     return (struct extract){.pid = listener->peer.pid,
-                            .trace = about->trace, .file = about->file, .base = about->base,
-                            .events_end = about->events_end,
-                            .parts = about->parts,
-                            .from = (int64_t)about->now - choice->time,
-                            .until = (int64_t)about->now};
+        .trace = about->trace,
+        .file = about->file,
+        .base = about->base,
+        .events_end = about->events_end,
+        .parts = about->parts,
+        .from = (int64_t)about->now - choice->time,
+        .until = (int64_t)about->now};
 }
 
 /* What stands in the file may be less than was asked for. */
 static void reach_print(const struct choice *choice, const struct cut_reach *cut)
 {
-    const double seconds = (double)(cut->until - cut->begin) * 1e-9, asked = (double)choice->time * 1e-9;
-    const char *why = cut->apart ? "parts that have ended are not where the trace was" : "CUSTREAM_TRACE_MAX";
-    if (seconds < asked - 1) complain(NAME, "%.1f s were asked for; what is %s goes back %.1f s (%s)", asked, cut->apart ? "found" : "kept", seconds > 0 ? seconds : 0, why);
+    const double seconds = (double)(cut->until - cut->begin) * 1e-9,
+                 asked = (double)choice->time * 1e-9;
+    const char *why =
+        cut->apart ? "parts that have ended are not where the trace was" : "CUSTREAM_TRACE_MAX";
+    if (seconds < asked - 1)
+        complain(NAME, "%.1f s were asked for; what is %s goes back %.1f s (%s)", asked,
+            cut->apart ? "found" : "kept", seconds > 0 ? seconds : 0, why);
 }
 
 static int dump_chosen(const struct choice *choice, struct listeners *chosen)
@@ -37,16 +44,21 @@ static int dump_chosen(const struct choice *choice, struct listeners *chosen)
     listeners_bring_up_to_date(NAME, chosen, "there is nothing to dump");
     for (size_t i = 0; i < chosen->count; i++)
         if (chosen->each[i]->answers) extracts[count++] = extract_of(choice, chosen->each[i]);
-    if (count && chosen->count == 1) snprintf(own, sizeof own, "custream-dump-%d.json", chosen->each[0]->peer.pid);
+    if (count && chosen->count == 1)
+        snprintf(own, sizeof own, "custream-dump-%d.json", chosen->each[0]->peer.pid);
     const char *to = choice->to ? choice->to : own;
-    const bool written = count && (choice->to || cut_possible(NAME, to)) && cut_write(NAME, to, extracts, count, &cut);
+    const bool written = count && (choice->to || cut_possible(NAME, to)) &&
+                         cut_write(NAME, to, extracts, count, &cut);
     if (written) {
         count -= cut.missing;
         reach_print(choice, &cut);
-        printf("%s: the last %.10g s of %zu process%s. Open it: custream open %s\n", to, (double)choice->time * 1e-9, count, count == 1 ? "" : "es", to);
+        printf("%s: the last %.10g s of %zu process%s. Open it: custream open %s\n", to,
+            (double)choice->time * 1e-9, count, count == 1 ? "" : "es", to);
     }
     free(extracts);
-    return !written ? STATUS_UNUSABLE : count < chosen->count + chosen->left_out ? STATUS_BROKEN : STATUS_OK;
+    return !written                                   ? STATUS_UNUSABLE
+           : count < chosen->count + chosen->left_out ? STATUS_BROKEN
+                                                      : STATUS_OK;
 }
 
 int command_dump(int argc, char **argv)

@@ -12,7 +12,8 @@ static bool is_known(const struct file_at *file) { return file->device || file->
 bool file_is(int fd, const struct file_at *file)
 {
     struct stat about;
-    return !fstat(fd, &about) && S_ISREG(about.st_mode) && (!is_known(file) || (about.st_dev == file->device && about.st_ino == file->inode));
+    return !fstat(fd, &about) && S_ISREG(about.st_mode) &&
+           (!is_known(file) || (about.st_dev == file->device && about.st_ino == file->inode));
 }
 
 static int look(const char *path, const struct file_at *file)
@@ -60,7 +61,8 @@ int trace_find(int pid, const char *trace, const struct file_at *file, char path
     snprintf(path, TRACE_ROOM, "%s%s", through ? root : "", trace);
     int fd = look(path, file);
     const int error = errno;
-    if (fd < 0 && through && is_known(file)) fd = look(trace, file); /* a link on the way leads on from this command's root */
+    if (fd < 0 && through && is_known(file))
+        fd = look(trace, file); /* a link on the way leads on from this command's root */
     if (fd < 0 && is_known(file)) fd = look_at_descriptors(pid, file);
     if (fd < 0) errno = error;
     return fd;

@@ -1,4 +1,5 @@
-/* custream hang: what processes are running at this moment, out of the files that they write. They go on as before. */
+/* custream hang: what processes are running at this moment, out of the files that they write. They
+ * go on as before. */
 #include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
@@ -22,7 +23,14 @@ struct state {
 static bool state_load(struct state *state, const struct listener *listener, bool whole)
 {
     const struct about *about = &listener->about;
-    struct extract extract = {.pid = listener->peer.pid, .trace = about->trace, .file = about->file, .base = about->base, .events_end = about->events_end, .parts = about->parts, .from = INT64_MIN, .until = (int64_t)about->now};
+    struct extract extract = {.pid = listener->peer.pid,
+        .trace = about->trace,
+        .file = about->file,
+        .base = about->base,
+        .events_end = about->events_end,
+        .parts = about->parts,
+        .from = INT64_MIN,
+        .until = (int64_t)about->now};
     int *files;
     char error[256];
     const size_t count = newest_take(NAME, &extract, whole ? 0 : TAIL, &files);
@@ -38,7 +46,8 @@ static bool state_load(struct state *state, const struct listener *listener, boo
         }
     }
     if (good && !extract_is(files[0], &extract)) {
-        complain(NAME, "process %d: its trace %s became another file while it was read", extract.pid, about->trace);
+        complain(NAME, "process %d: its trace %s became another file while it was read",
+            extract.pid, about->trace);
         good = false;
     }
     for (size_t i = 0; i < count; i++) close(files[i]);
@@ -57,8 +66,9 @@ static void state_free(struct state *state)
 
 static void json_put(const struct listener *listener, const struct state *state, bool first)
 {
-    printf("%s\n{\"pid\":%d,\"rank\":%d,\"partly\":%s,\"tables\":{\n", first ? "" : ",", listener->peer.pid, (int)run_number(&state->run, "distributedInfo.rank", 0),
-           state->run.end_only ? "true" : "false");
+    printf("%s\n{\"pid\":%d,\"rank\":%d,\"partly\":%s,\"tables\":{\n", first ? "" : ",",
+        listener->peer.pid, (int)run_number(&state->run, "distributedInfo.rank", 0),
+        state->run.end_only ? "true" : "false");
     json_tables_put(stdout, &state->report);
     fputs("}}", stdout);
 }
@@ -69,7 +79,8 @@ static void text_put_state(const struct listener *listener, const struct state *
     printf("%sprocess %d (%s), by ", first ? "" : "\n", listener->peer.pid, listener->command);
     text_put(stdout, listener->about.trace);
     putchar('\n');
-    if (state->run.end_only) puts("Only the last 64 MiB of the trace were read: --whole reads all of it.");
+    if (state->run.end_only)
+        puts("Only the last 64 MiB of the trace were read: --whole reads all of it.");
     running_put(stdout, &print);
 }
 
@@ -77,14 +88,20 @@ static int hang_chosen(const struct choice *choice, struct listeners *chosen)
 {
     size_t said = 0;
     setlocale(LC_CTYPE, "C.UTF-8");
-    if (choice->json) fputs("{\"custream_hang\":1,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"processes\":[", stdout);
+    if (choice->json)
+        fputs("{\"custream_hang\":1,\"tool\":\"custream " CUSTREAM_VERSION_STRING
+              "\",\"processes\":[",
+            stdout);
     listeners_bring_up_to_date(NAME, chosen, "nothing is known of it");
     for (size_t i = 0; i < chosen->count; i++) {
         const struct listener *listener = chosen->each[i];
         struct state state = {0};
         if (!listener->answers) continue;
         if (listener->about.full)
-            complain(NAME, "process %d (%s): its trace is full, so what it did later is not known; CUSTREAM_TRACE_MAX with rotate goes on", listener->peer.pid, listener->command);
+            complain(NAME,
+                "process %d (%s): its trace is full, so what it did later is not known; "
+                "CUSTREAM_TRACE_MAX with rotate goes on",
+                listener->peer.pid, listener->command);
         if (!state_load(&state, listener, choice->whole)) continue;
         if (choice->json) json_put(listener, &state, !said);
         else text_put_state(listener, &state, !said);
@@ -92,11 +109,14 @@ static int hang_chosen(const struct choice *choice, struct listeners *chosen)
         state_free(&state);
     }
     if (choice->json) puts("]}");
-    return !said ? STATUS_UNUSABLE : said < chosen->count + chosen->left_out ? STATUS_BROKEN : STATUS_OK;
+    return !said                                     ? STATUS_UNUSABLE
+           : said < chosen->count + chosen->left_out ? STATUS_BROKEN
+                                                     : STATUS_OK;
 }
 
 int command_hang(int argc, char **argv)
 {
     struct choice choice = {0};
-    return choice_run(NAME, &choice, ", and 'custream report' reads a trace", argc, argv, hang_chosen);
+    return choice_run(
+        NAME, &choice, ", and 'custream report' reads a trace", argc, argv, hang_chosen);
 }

@@ -42,11 +42,14 @@ static void command_note(struct listener *listener)
 {
     char line[4096];
     command_line(listener->peer.pid, line, sizeof line);
-    const char *program = listener->answers ? listener->about.program : last_name(line), *argument = *line ? first_argument(line) : "";
+    const char *program = listener->answers ? listener->about.program : last_name(line),
+               *argument = *line ? first_argument(line) : "";
     char text[sizeof listener->command], *to = listener->command;
     struct glyph glyph;
     snprintf(text, sizeof text, "%.60s%s%.32s", program, *argument ? " " : "", argument);
-    for (const char *at = text; (at = glyph_next(at, &glyph)) && to + glyph.length < listener->command + sizeof listener->command; to += glyph.length)
+    for (const char *at = text; (at = glyph_next(at, &glyph)) &&
+                                to + glyph.length < listener->command + sizeof listener->command;
+        to += glyph.length)
         memcpy(to, glyph.bytes, (size_t)glyph.length);
     *to = 0;
 }
@@ -55,7 +58,8 @@ bool listener_is_named(const struct listener *listener, const char *name)
 {
     char line[4096];
     command_line(listener->peer.pid, line, sizeof line);
-    const char *names[] = {listener->answers ? listener->about.program : "", last_name(line), *line ? first_argument(line) : ""};
+    const char *names[] = {listener->answers ? listener->about.program : "", last_name(line),
+        *line ? first_argument(line) : ""};
     for (size_t i = 0; i < CS_COUNT(names); i++)
         if (*names[i] && !fnmatch(name, names[i], 0)) return true;
     return false;
@@ -66,7 +70,8 @@ bool listener_is_named(const struct listener *listener, const char *name)
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
 {
     struct listener *listener = calloc(1, sizeof *listener);
-    listeners->each = array_room(listeners->each, listeners->count, &listeners->capacity, sizeof *listeners->each);
+    listeners->each = array_room(
+        listeners->each, listeners->count, &listeners->capacity, sizeof *listeners->each);
     if (!listener) out_of_memory();
     listeners->each[listeners->count++] = listener;
     listener->peer = *peer;
@@ -79,7 +84,8 @@ static void listener_ask(void *of, struct peer *found)
     struct listener *listener = listeners_add(of, found);
     struct peer *peer = &listener->peer;
     listener->asked = true;
-    if (peer_is_stopped(peer->pid)) snprintf(peer->error, sizeof peer->error, "process %d is stopped", peer->pid);
+    if (peer_is_stopped(peer->pid))
+        snprintf(peer->error, sizeof peer->error, "process %d is stopped", peer->pid);
     else listener->answers = peer_ask(peer, "about");
     if (!listener->answers) peer_close(peer);
 }
@@ -91,7 +97,8 @@ static void listeners_hear(struct listeners *listeners)
     for (size_t i = 0; i < listeners->count; i++) {
         struct listener *listener = listeners->each[i];
         listener->peer.until = until;
-        if (listener->answers) listener->answers = peer_hear_about(&listener->peer, &listener->about);
+        if (listener->answers)
+            listener->answers = peer_hear_about(&listener->peer, &listener->about);
         peer_close(&listener->peer);
         command_note(listener);
     }
@@ -107,7 +114,10 @@ void listeners_find(const char *command, struct listeners *listeners)
 {
     *listeners = (struct listeners){0};
     listeners->left_out = peers_each(listener_ask, listeners);
-    if (listeners->left_out) complain(command, "%zu more that listen could not be asked: ulimit -n allows no more open files", listeners->left_out);
+    if (listeners->left_out)
+        complain(command,
+            "%zu more that listen could not be asked: ulimit -n allows no more open files",
+            listeners->left_out);
     listeners_hear(listeners);
     if (listeners->count) qsort(listeners->each, listeners->count, sizeof *listeners->each, by_pid);
 }
@@ -122,7 +132,8 @@ void listener_leave(const char *command, struct listener *listener)
     peer_close(&listener->peer);
 }
 
-void listeners_ask(const char *command, struct listeners *listeners, const char *request, int patience_ms)
+void listeners_ask(
+    const char *command, struct listeners *listeners, const char *request, int patience_ms)
 {
     struct peer **each = calloc(listeners->count + 1, sizeof *each);
     size_t count = 0;
@@ -154,15 +165,18 @@ void listeners_bring_up_to_date(const char *command, struct listeners *listeners
         for (size_t i = 0; i < listeners->count; i++) {
             struct listener *listener = listeners->each[i];
             if (!listener->answers) continue;
-            if (about ? peer_hear_about(&listener->peer, &listener->about) : peer_hear(&listener->peer, answer)) peer_close(&listener->peer);
+            if (about ? peer_hear_about(&listener->peer, &listener->about)
+                      : peer_hear(&listener->peer, answer))
+                peer_close(&listener->peer);
             else listener_leave(command, listener);
         }
     }
     for (size_t i = 0; i < listeners->count; i++) {
         struct listener *listener = listeners->each[i];
         if (!listener->answers || *listener->about.trace) continue;
-        snprintf(listener->peer.error, sizeof listener->peer.error, "process %d (%s) has recorded nothing, so %s; 'custream record' has it record", listener->peer.pid,
-                 listener->command, none);
+        snprintf(listener->peer.error, sizeof listener->peer.error,
+            "process %d (%s) has recorded nothing, so %s; 'custream record' has it record",
+            listener->peer.pid, listener->command, none);
         listener_leave(command, listener);
     }
 }
@@ -179,7 +193,10 @@ long long listener_file_size(const struct listener *listener)
 {
     struct stat about;
     char path[TRACE_ROOM];
-    const int fd = listener->answers && *listener->about.trace ? trace_find(listener->peer.pid, listener->about.trace, &listener->about.file, path) : -1;
+    const int fd =
+        listener->answers && *listener->about.trace
+            ? trace_find(listener->peer.pid, listener->about.trace, &listener->about.file, path)
+            : -1;
     const long long size = fd < 0 || fstat(fd, &about) ? -1 : (long long)about.st_size;
     if (fd >= 0) close(fd);
     return size;

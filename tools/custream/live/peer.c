@@ -96,12 +96,17 @@ static bool namespace_of(int pid, const char *kind, char text[64])
 static bool network_enter(struct peer *peer)
 {
     char own[64], its[64], path[64];
-    if (!namespace_of(getpid(), "net", own) || !namespace_of(peer->pid, "net", its) || !strcmp(own, its)) return true;
+    if (!namespace_of(getpid(), "net", own) || !namespace_of(peer->pid, "net", its) ||
+        !strcmp(own, its))
+        return true;
     snprintf(path, sizeof path, "/proc/%d/ns/net", peer->pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool ok = fd >= 0 && !setns(fd, CLONE_NEWNET);
     if (fd >= 0) close(fd);
-    return ok || fail(peer, "process %d has a network of its own (a container's): run this command in there, or as root", peer->pid);
+    return ok || fail(peer,
+                     "process %d has a network of its own (a container's): run this command in "
+                     "there, or as root",
+                     peer->pid);
 }
 
 bool peer_find(struct peer *peer, int pid)
@@ -111,10 +116,12 @@ bool peer_find(struct peer *peer, int pid)
     if (access("/proc/self/status", R_OK)) return true; /* no /proc: nothing is known beforehand */
     if (!status_number(pid, "Tgid", &group)) return fail(peer, "no process %d", pid);
     peer->pid = group; /* of a thread's number, its process */
-    if (!status_number(group, "Uid", &peer->uid)) peer->uid = -1; /* the last of four: whose files it may open */
+    if (!status_number(group, "Uid", &peer->uid))
+        peer->uid = -1; /* the last of four: whose files it may open */
     if (!status_number(group, "NSpid", &peer->own_pid)) peer->own_pid = group;
     if (!namespace_of(group, "pid", peer->namespace_))
-        return errno == EACCES || errno == EPERM ? fail(peer, "process %d: not permitted", pid) : fail(peer, "no process %d", pid);
+        return errno == EACCES || errno == EPERM ? fail(peer, "process %d: not permitted", pid)
+                                                 : fail(peer, "no process %d", pid);
     return network_enter(peer);
 }
 
@@ -140,11 +147,15 @@ static bool nobody(struct peer *peer)
     if (state_of(peer->pid) == 'Z') return fail(peer, "process %d has ended", peer->pid);
     snprintf(path, sizeof path, "/proc/%d/maps", peer->pid);
     FILE *file = fopen(path, "re");
-    while (file && !preloaded && fgets(line, sizeof line, file)) preloaded = strstr(line, "/libcustream_shim");
+    while (file && !preloaded && fgets(line, sizeof line, file))
+        preloaded = strstr(line, "/libcustream_shim");
     if (file) fclose(file);
     if (preloaded)
-        return fail(peer, "process %d does not listen: it has called no CUDA yet, or CUSTREAM_CTL or CUSTREAM_TRACE=off keeps it from that%s", peer->pid,
-                    peer_has_shut_itself_in(peer->pid) ? ", or a seccomp filter of its own" : "");
+        return fail(peer,
+            "process %d does not listen: it has called no CUDA yet, or CUSTREAM_CTL or "
+            "CUSTREAM_TRACE=off keeps it from that%s",
+            peer->pid,
+            peer_has_shut_itself_in(peer->pid) ? ", or a seccomp filter of its own" : "");
     return fail(peer, "process %d does not run under custream", peer->pid);
 }
 
@@ -171,12 +182,18 @@ static bool is_the_process(struct peer *peer)
     struct ucred its;
     socklen_t size = sizeof its;
     if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size)) return true;
-    return its.pid == peer->pid || !its.pid || fail(peer, "process %d does not listen: process %d has taken its place", peer->pid, (int)its.pid);
+    return its.pid == peer->pid || !its.pid ||
+           fail(peer, "process %d does not listen: process %d has taken its place", peer->pid,
+               (int)its.pid);
 }
 
-static long patience_ends(const struct peer *peer, long began) { return peer->until ? peer->until : began + PATIENCE_MS; }
+static long patience_ends(const struct peer *peer, long began)
+{
+    return peer->until ? peer->until : began + PATIENCE_MS;
+}
 
-/* False with fd -1: it is not to be had. False with fd: its queue is full, and may have room later. */
+/* False with fd -1: it is not to be had. False with fd: its queue is full, and may have room later.
+ */
 static bool connect_once(struct peer *peer)
 {
     struct sockaddr_un address;
@@ -194,7 +211,9 @@ static bool connect_once(struct peer *peer)
 
 static bool request_send(struct peer *peer, const char *request)
 {
-    if (send(peer->fd, request, strlen(request), MSG_NOSIGNAL) >= 0 || errno == EPIPE || errno == ECONNRESET) return true;
+    if (send(peer->fd, request, strlen(request), MSG_NOSIGNAL) >= 0 || errno == EPIPE ||
+        errno == ECONNRESET)
+        return true;
     fail(peer, "process %d: %s", peer->pid, strerror(errno));
     return peer_close(peer), false;
 }
@@ -209,13 +228,15 @@ void peers_ask(struct peer *const *each, size_t count, const char *request)
         for (size_t i = 0; i < count; i++) {
             if (done[i]) continue;
             const bool connected = connect_once(each[i]);
-            done[i] = connected || each[i]->fd < 0 || peer_clock_ms() > patience_ends(each[i], began);
+            done[i] =
+                connected || each[i]->fd < 0 || peer_clock_ms() > patience_ends(each[i], began);
             if (connected) request_send(each[i], request);
             else if (done[i]) peer_close(each[i]);
             left += !done[i];
         }
         const long since = peer_clock_ms();
-        if (left && !nanosleep(&(struct timespec){0, PAUSE_MS * 1000000}, NULL)) peer_clock_waited(since, PAUSE_MS);
+        if (left && !nanosleep(&(struct timespec){0, PAUSE_MS * 1000000}, NULL))
+            peer_clock_waited(since, PAUSE_MS);
     }
     free(done);
 }
@@ -233,15 +254,22 @@ bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER])
     const long began = peer_clock_ms(), until = patience_ends(peer, began);
     for (;;) {
         const long since = peer_clock_ms(), left = until - since;
-        const int wait = left < 0 ? 0 : left < LOOK_MS ? (int)left : LOOK_MS, got = poll(&one, 1, wait);
+        const int wait = left < 0         ? 0
+                         : left < LOOK_MS ? (int)left
+                                          : LOOK_MS,
+                  got = poll(&one, 1, wait);
         if (got > 0) break;
         if (!got) peer_clock_waited(since, wait);
         const long now = peer_clock_ms();
-        if ((now >= until || now - began > STOPPED_MS) && peer_is_stopped(peer->pid)) return fail(peer, "process %d is stopped; nothing was done", peer->pid);
+        if ((now >= until || now - began > STOPPED_MS) && peer_is_stopped(peer->pid))
+            return fail(peer, "process %d is stopped; nothing was done", peer->pid);
         if (now >= until) return fail(peer, "process %d does not answer", peer->pid);
     }
     ssize_t n = recv(peer->fd, answer, CS_CONTROL_ANSWER - 1, 0);
-    if (n <= 0) return peer_has_shut_itself_in(peer->pid) ? nobody(peer) : fail(peer, "process %d ended before it answered", peer->pid);
+    if (n <= 0)
+        return peer_has_shut_itself_in(peer->pid)
+                   ? nobody(peer)
+                   : fail(peer, "process %d ended before it answered", peer->pid);
     answer[n] = 0;
     answer[strcspn(answer, "\n")] = 0;
     return true;
@@ -287,7 +315,8 @@ bool about_read(struct about *about, const char *answer)
     about->gpu = field(about, "gpu");
     about->why_not = field(about, "why_not");
     about->trace = field(about, "trace");
-    about->file = (struct file_at){strtoull(field(about, "device"), NULL, 10), strtoull(field(about, "inode"), NULL, 10)};
+    about->file = (struct file_at){
+        strtoull(field(about, "device"), NULL, 10), strtoull(field(about, "inode"), NULL, 10)};
     return true;
 }
 
@@ -296,8 +325,10 @@ bool peer_hear_about(struct peer *peer, struct about *about)
     static char answer[CS_CONTROL_ANSWER];
     if (!peer_hear(peer, answer)) return false;
     if (about_read(about, answer)) return true;
-    if (strstr(answer, "is nothing that this version knows")) return fail(peer, "process %d runs under another version of custream", peer->pid);
-    return fail(peer, "process %d: %s", peer->pid, strncmp(answer, "error ", 6) ? answer : answer + 6);
+    if (strstr(answer, "is nothing that this version knows"))
+        return fail(peer, "process %d runs under another version of custream", peer->pid);
+    return fail(
+        peer, "process %d: %s", peer->pid, strncmp(answer, "error ", 6) ? answer : answer + 6);
 }
 
 /* --- all of them --- */
@@ -311,8 +342,12 @@ static bool is_listener(struct peer *peer, const char *name)
     memcpy(address.sun_path + 1, name, strlen(name));
     const socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
     if (connect(peer->fd, (struct sockaddr *)&address, length)) return false;
-    if (!cs_peer_serves_us(peer->fd, &pid) || pid <= 0) return false; /* 0: in a pid namespace that is not seen from here */
-    if (!peer_find(&real, (int)pid) || cs_control_address(&address, real.own_pid, real.namespace_) != length || strcmp(address.sun_path + 1, name)) return false;
+    if (!cs_peer_serves_us(peer->fd, &pid) || pid <= 0)
+        return false; /* 0: in a pid namespace that is not seen from here */
+    if (!peer_find(&real, (int)pid) ||
+        cs_control_address(&address, real.own_pid, real.namespace_) != length ||
+        strcmp(address.sun_path + 1, name))
+        return false;
     const int fd = peer->fd;
     *peer = real;
     peer->fd = fd;
@@ -335,7 +370,8 @@ static bool listener_look(const char *name, void (*found)(void *of, struct peer 
 {
     struct peer peer = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     if (!may_open_more(peer.fd)) return peer_close(&peer), false;
-    if (strlen(name) < sizeof((struct sockaddr_un *)NULL)->sun_path && is_listener(&peer, name)) found(of, &peer);
+    if (strlen(name) < sizeof((struct sockaddr_un *)NULL)->sun_path && is_listener(&peer, name))
+        found(of, &peer);
     else peer_close(&peer);
     return true;
 }
@@ -349,7 +385,9 @@ size_t peers_each(void (*found)(void *of, struct peer *peer), void *of)
     while (file && getline(&line, &room, file) > 0) {
         unsigned flags = 0;
         int at = 0;
-        if (sscanf(line, "%*s %*s %*s %x %*s %*s %*s @%n", &flags, &at) != 1 || !at || !(flags & LISTENING)) continue;
+        if (sscanf(line, "%*s %*s %*s %x %*s %*s %*s @%n", &flags, &at) != 1 || !at ||
+            !(flags & LISTENING))
+            continue;
         line[strcspn(line, "\n")] = 0;
         if (!strncmp(line + at, "custream/", 9)) left_out += !listener_look(line + at, found, of);
     }

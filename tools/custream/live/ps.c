@@ -76,8 +76,14 @@ static void table_print(const struct listeners *listeners)
 
 /* --- for scripts --- */
 
-static cJSON *text_or_null(bool known, const char *text) { return known && *text ? cJSON_CreateString(text) : cJSON_CreateNull(); }
-static cJSON *number_or_null(bool known, double number) { return known ? cJSON_CreateNumber(number) : cJSON_CreateNull(); }
+static cJSON *text_or_null(bool known, const char *text)
+{
+    return known && *text ? cJSON_CreateString(text) : cJSON_CreateNull();
+}
+static cJSON *number_or_null(bool known, double number)
+{
+    return known ? cJSON_CreateNumber(number) : cJSON_CreateNull();
+}
 
 static void listener_write(const struct listener *listener)
 {
@@ -104,7 +110,8 @@ static void listener_write(const struct listener *listener)
 
 static void listeners_write(const struct listeners *listeners)
 {
-    printf("{\"custream_ps\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"processes\":[", PS_VERSION);
+    printf("{\"custream_ps\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"processes\":[",
+        PS_VERSION);
     for (size_t i = 0; i < listeners->count; i++) {
         puts(i ? "," : "");
         listener_write(listeners->each[i]);
@@ -119,12 +126,16 @@ int command_ps(int argc, char **argv)
     struct listeners listeners;
     bool json = false;
     while (flags_next(argc, argv, 0) != -1) json = true;
-    if (optind < argc) return fputs("custream ps: takes nothing but --json\n", stderr), STATUS_UNUSABLE;
+    if (optind < argc)
+        return fputs("custream ps: takes nothing but --json\n", stderr), STATUS_UNUSABLE;
     setlocale(LC_CTYPE, "C.UTF-8");
     listeners_find("custream ps", &listeners);
     if (json) listeners_write(&listeners);
     else if (listeners.count) table_print(&listeners);
-    else if (!listeners.left_out) fputs("custream ps: no process of yours listens; one does once it calls CUDA under 'custream run'\n", stderr);
+    else if (!listeners.left_out)
+        fputs("custream ps: no process of yours listens; one does once it calls CUDA under "
+              "'custream run'\n",
+            stderr);
     const bool all = !listeners.left_out;
     listeners_free(&listeners);
     return all ? STATUS_OK : STATUS_BROKEN;

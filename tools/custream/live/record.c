@@ -1,6 +1,6 @@
 /*
- * custream record: opens a connection to each process that is to record, and keeps it. Each process records while its connection stays: so
- * recording ends with this command however that ends.
+ * custream record: opens a connection to each process that is to record, and keeps it. Each process
+ * records while its connection stays: so recording ends with this command however that ends.
  */
 #define _GNU_SOURCE /* ppoll */
 #include "tools/custream/command.h"
@@ -21,13 +21,15 @@ static const char NAME[] = "custream record";
 struct recording {
     struct listener *listener;
     struct about begun, ended;
-    /* REFUSED: it does not record, which has been said; TOLD: `ended` is known; SHUT_IN: it answers nobody any more; GONE: the process has ended */
+    /* REFUSED: it does not record, which has been said; TOLD: `ended` is known; SHUT_IN: it answers
+     * nobody any more; GONE: the process has ended */
     enum { ASKED, REFUSED, WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state;
-    bool early; /* somebody else ended it */
+    bool early;  /* somebody else ended it */
     bool partly; /* not TOLD: there may have been more than its file has */
     double seconds;
     unsigned long long image; /* which program it ran when it began */
-    const char *to; /* beside which a copy is `kept` if it ends while others go on; NULL: none is wanted */
+    const char
+        *to; /* beside which a copy is `kept` if it ends while others go on; NULL: none is wanted */
     int kept;
 };
 
@@ -54,7 +56,9 @@ static void hear(struct recording *r, double since)
     }
     r->early = r->state == WAITING;
     r->seconds = now() - since;
-    r->state = peer_hear_about(peer, &r->ended) ? TOLD : peer_has_shut_itself_in(peer->pid) ? SHUT_IN : GONE;
+    r->state = peer_hear_about(peer, &r->ended)     ? TOLD
+               : peer_has_shut_itself_in(peer->pid) ? SHUT_IN
+                                                    : GONE;
     peer_close(peer);
 }
 
@@ -62,14 +66,14 @@ static struct extract extract_of(const struct recording *r)
 {
     const bool told = r->state == TOLD;
     return (struct extract){.pid = r->listener->peer.pid,
-                         .trace = told ? r->ended.trace : r->begun.trace,
-                         .file = told ? r->ended.file : r->begun.file,
-                         .base = r->begun.base,
-                         .events_end = told ? r->ended.events_end : 0,
-                         .parts = r->begun.parts,
-                         .from = (int64_t)r->begun.now,
-                         .until = told ? (int64_t)r->ended.now : INT64_MAX,
-                         .kept = r->kept};
+        .trace = told ? r->ended.trace : r->begun.trace,
+        .file = told ? r->ended.file : r->begun.file,
+        .base = r->begun.base,
+        .events_end = told ? r->ended.events_end : 0,
+        .parts = r->begun.parts,
+        .from = (int64_t)r->begun.now,
+        .until = told ? (int64_t)r->ended.now : INT64_MAX,
+        .kept = r->kept};
 }
 
 static size_t count_in(const struct recording *all, size_t count, unsigned state)
@@ -80,12 +84,14 @@ static size_t count_in(const struct recording *all, size_t count, unsigned state
 }
 
 /* Until then, or until none is in that state any more, or Ctrl-C where that is wanted. */
-static void wait_until(struct recording *all, size_t count, unsigned state, double since, double until, bool interruptible, const sigset_t *mask)
+static void wait_until(struct recording *all, size_t count, unsigned state, double since,
+    double until, bool interruptible, const sigset_t *mask)
 {
     struct pollfd *polled = calloc(count, sizeof *polled);
     if (!polled) out_of_memory();
     for (;;) {
-        for (size_t i = 0; i < count; i++) polled[i] = (struct pollfd){.fd = all[i].listener->peer.fd, .events = POLLIN};
+        for (size_t i = 0; i < count; i++)
+            polled[i] = (struct pollfd){.fd = all[i].listener->peer.fd, .events = POLLIN};
         const double left = until - now();
         if (!count_in(all, count, state) || left <= 0 || (interruptible && interrupted)) break;
         const struct timespec time = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
@@ -103,7 +109,8 @@ static void wait_until(struct recording *all, size_t count, unsigned state, doub
     free(polled);
 }
 
-/* From the first request on they end the recording, and not this command; they come in while it waits alone. */
+/* From the first request on they end the recording, and not this command; they come in while it
+ * waits alone. */
 static void signals_hold(sigset_t *before)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
@@ -116,17 +123,24 @@ static void signals_hold(sigset_t *before)
     sigprocmask(SIG_BLOCK, &mask, before);
 }
 
-/* Asked at once: each records from its answer on. Where others do, they do not wait for one that takes its time, which may still join them. */
-static void begin(struct recording *all, struct listeners *chosen, const char *to, const sigset_t *before)
+/* Asked at once: each records from its answer on. Where others do, they do not wait for one that
+ * takes its time, which may still join them. */
+static void begin(
+    struct recording *all, struct listeners *chosen, const char *to, const sigset_t *before)
 {
     enum { PATIENCE_S = 20, TOGETHER_S = 3 };
     const double since = now();
     listeners_ask(NAME, chosen, "record", TOGETHER_S * 1000);
-    for (size_t i = 0; i < chosen->count; i++) all[i] = (struct recording){.listener = chosen->each[i], .state = chosen->each[i]->answers ? ASKED : REFUSED, .to = to};
+    for (size_t i = 0; i < chosen->count; i++)
+        all[i] = (struct recording){.listener = chosen->each[i],
+            .state = chosen->each[i]->answers ? ASKED : REFUSED,
+            .to = to};
     wait_until(all, chosen->count, ASKED, since, since + TOGETHER_S, true, before);
     for (size_t i = 0; i < chosen->count; i++)
-        if (all[i].state == ASKED && peer_is_stopped(all[i].listener->peer.pid)) hear(&all[i], since);
-    if (!count_in(all, chosen->count, WAITING)) wait_until(all, chosen->count, ASKED, since, since + PATIENCE_S, true, before);
+        if (all[i].state == ASKED && peer_is_stopped(all[i].listener->peer.pid))
+            hear(&all[i], since);
+    if (!count_in(all, chosen->count, WAITING))
+        wait_until(all, chosen->count, ASKED, since, since + PATIENCE_S, true, before);
 }
 
 /* Those who record, one behind the other; how many. Whoever has not answered by now is left out. */
@@ -140,22 +154,29 @@ static size_t begun(struct recording *all, size_t count)
     return kept;
 }
 
-static size_t record(struct recording *all, struct listeners *chosen, const struct choice *choice, const sigset_t *before)
+static size_t record(struct recording *all, struct listeners *chosen, const struct choice *choice,
+    const sigset_t *before)
 {
-    enum { PATIENCE_S = 30, TOGETHER_S = 15 }; /* an answer takes up to twelve: shim/process/ctl_answer.c */
+    enum {
+        PATIENCE_S = 30,
+        TOGETHER_S = 15
+    }; /* an answer takes up to twelve: shim/process/ctl_answer.c */
     begin(all, chosen, choice->to, before);
     const double since = now();
     const size_t recording = count_in(all, chosen->count, WAITING);
     if (recording && isatty(STDERR_FILENO))
-        fprintf(stderr, "%s: %zu process%s record%s; Ctrl-C ends it\n", NAME, recording, recording == 1 ? "" : "es", recording == 1 ? "s" : "");
-    wait_until(all, chosen->count, WAITING, since, choice->time ? since + (double)choice->time * 1e-9 : 1e18, true, before);
+        fprintf(stderr, "%s: %zu process%s record%s; Ctrl-C ends it\n", NAME, recording,
+            recording == 1 ? "" : "es", recording == 1 ? "s" : "");
+    wait_until(all, chosen->count, WAITING, since,
+        choice->time ? since + (double)choice->time * 1e-9 : 1e18, true, before);
     const size_t count = begun(all, chosen->count);
     for (size_t i = 0; i < count; i++) {
         if (all[i].state != WAITING) continue;
         all[i].state = ASKED_TO_END;
         peer_ask(&all[i].listener->peer, "end");
     }
-    wait_until(all, count, ASKED_TO_END, since, now() + (count > 1 ? TOGETHER_S : PATIENCE_S), false, before);
+    wait_until(all, count, ASKED_TO_END, since, now() + (count > 1 ? TOGETHER_S : PATIENCE_S),
+        false, before);
     return count;
 }
 
@@ -174,7 +195,8 @@ static bool output_write(const char *to, struct recording *all, size_t count, si
     struct extract *extracts = calloc(count, sizeof *extracts);
     if (!extracts) out_of_memory();
     for (size_t i = 0; i < count; i++) extracts[i] = extract_of(&all[i]);
-    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count, &cut);
+    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts)
+                                                : cut_write(NAME, to, extracts, count, &cut);
     *missing = cut.missing;
     for (size_t i = 0; i < count; i++) {
         all[i].partly = all[i].state != TOLD && !extracts[i].complete;
@@ -203,24 +225,30 @@ struct counting {
 
 static void row_count(void *of, const struct trace_row *row)
 {
-    static const char *const works[] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range"};
+    static const char *const works[] = {
+        "kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range"};
     struct counting *counting = of;
     const char *cat = text_of(&counting->texts, row_word(row, KEY_CAT));
     if (strcmp(text_of(&counting->texts, row_word(row, KEY_PH)), "X")) return;
     counting->counts.calls += !strcmp(cat, "cuda_driver");
     for (size_t i = 0; i < CS_COUNT(works); i++) counting->counts.works += !strcmp(cat, works[i]);
-    if (!strcmp(cat, "cs_loss")) counting->counts.lost += (unsigned long long)row_number(row, KEY_COUNT, 0);
+    if (!strcmp(cat, "cs_loss"))
+        counting->counts.lost += (unsigned long long)row_number(row, KEY_COUNT, 0);
 }
 
 static void fact_pass(void *of, const struct trace_fact *fact) { (void)of, (void)fact; }
 
-/* What the file has that was written: of a process that could not tell any more, nobody else knows. */
+/* What the file has that was written: of a process that could not tell any more, nobody else knows.
+ */
 static struct counts counts_of(const char *to)
 {
     struct counting counting = {0};
     char error[256];
     texts_init(&counting.texts);
-    counting.counts.unknown = trace_read(to, &counting.texts, &(struct trace_sink){.of = &counting, .row = row_count, .fact = fact_pass}, error) != TRACE_WHOLE;
+    counting.counts.unknown =
+        trace_read(to, &counting.texts,
+            &(struct trace_sink){.of = &counting, .row = row_count, .fact = fact_pass},
+            error) != TRACE_WHOLE;
     texts_free(&counting.texts);
     return counting.counts;
 }
@@ -228,14 +256,16 @@ static struct counts counts_of(const char *to)
 static void counts_print(const char *path, const struct counts *counts)
 {
     text_put(stdout, path);
-    printf(": %llu call%s, %llu GPU operation%s, ", counts->calls, counts->calls == 1 ? "" : "s", counts->works, counts->works == 1 ? "" : "s");
+    printf(": %llu call%s, %llu GPU operation%s, ", counts->calls, counts->calls == 1 ? "" : "s",
+        counts->works, counts->works == 1 ? "" : "s");
     if (counts->unknown) fputs("not counting what could not be read", stdout);
     else if (counts->partly) fputs("as far as its file goes", stdout);
     else if (counts->lost) printf("%llu lost", counts->lost);
     else fputs("nothing lost", stdout);
 }
 
-/* Its socket is closed, as when it ends or executes another program. Which of the two comes of it is known a little later. */
+/* Its socket is closed, as when it ends or executes another program. Which of the two comes of it
+ * is known a little later. */
 static bool has_executed(const struct recording *r)
 {
     enum { TRIES = 100, PAUSE_NS = 10000000 };
@@ -253,12 +283,25 @@ static bool notes_print(const struct recording *r, bool cut_short)
 {
     const int pid = r->listener->peer.pid;
     if (r->state == GONE)
-        complain(NAME, "process %d (%s) %s after %.1f s; its file is %s", pid, r->listener->command, has_executed(r) ? "executed another program, which ended the recording" : "ended",
-                 r->seconds, r->begun.trace);
-    else if (r->state == SHUT_IN) complain(NAME, "process %d (%s) has installed a seccomp filter, which ended the recording after %.1f s; its file is %s", pid, r->listener->command, r->seconds, r->begun.trace);
-    else if (r->state == ASKED_TO_END) complain(NAME, "process %d (%s) does not answer; its file is %s", pid, r->listener->command, r->begun.trace);
-    else if (r->ended.full) complain(NAME, "process %d (%s): its trace is full, so recording ended before; CUSTREAM_TRACE_MAX with rotate goes on", pid, r->listener->command);
-    else if (r->early && !cut_short) complain(NAME, "process %d (%s): custream ctl off ended it after %.1f s", pid, r->listener->command, r->seconds);
+        complain(NAME, "process %d (%s) %s after %.1f s; its file is %s", pid, r->listener->command,
+            has_executed(r) ? "executed another program, which ended the recording" : "ended",
+            r->seconds, r->begun.trace);
+    else if (r->state == SHUT_IN)
+        complain(NAME,
+            "process %d (%s) has installed a seccomp filter, which ended the recording after %.1f "
+            "s; its file is %s",
+            pid, r->listener->command, r->seconds, r->begun.trace);
+    else if (r->state == ASKED_TO_END)
+        complain(NAME, "process %d (%s) does not answer; its file is %s", pid, r->listener->command,
+            r->begun.trace);
+    else if (r->ended.full)
+        complain(NAME,
+            "process %d (%s): its trace is full, so recording ended before; CUSTREAM_TRACE_MAX "
+            "with rotate goes on",
+            pid, r->listener->command);
+    else if (r->early && !cut_short)
+        complain(NAME, "process %d (%s): custream ctl off ended it after %.1f s", pid,
+            r->listener->command, r->seconds);
     else return true;
     return false;
 }

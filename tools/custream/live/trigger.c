@@ -1,6 +1,7 @@
 /*
- * custream trigger: writes the file that processes look at by CUSTREAM_TRIGGER (shim/process/trigger.c), so that ranks of a job record the same seconds. The
- * file gets its name when it is whole. No process is asked anything.
+ * custream trigger: writes the file that processes look at by CUSTREAM_TRIGGER
+ * (shim/process/trigger.c), so that ranks of a job record the same seconds. The file gets its name
+ * when it is whole. No process is asked anything.
  */
 #define _GNU_SOURCE /* mkostemp */
 #include "shim/base/append.h"
@@ -46,7 +47,8 @@ static int read_text(const char *name, char *text, size_t room)
 
 /* --- what is asked for --- */
 
-/* JSON means the same with blanks in place of line breaks, but in its texts, where none may stand. */
+/* JSON means the same with blanks in place of line breaks, but in its texts, where none may stand.
+ */
 static bool on_one_line(char *json)
 {
     bool quoted = false;
@@ -75,8 +77,10 @@ static char *policy_read(const char *name)
     char error[CS_POLICY_LINE];
     struct cs_policy_file file;
     const int read = read_text(name, json, sizeof json);
-    if (read != READ) return complain(NAME, "%s: %s", name, strerror(read == MISSING ? ENOENT : errno)), NULL;
-    if (!cs_policy_file_parse(&file, name, json, strlen(json), true, error, sizeof error)) return complain(NAME, "%s", error), NULL;
+    if (read != READ)
+        return complain(NAME, "%s: %s", name, strerror(read == MISSING ? ENOENT : errno)), NULL;
+    if (!cs_policy_file_parse(&file, name, json, strlen(json), true, error, sizeof error))
+        return complain(NAME, "%s", error), NULL;
     cs_policy_file_finish(&file);
     if (!on_one_line(json)) return complain(NAME, "%s: a text has a line break in it", name), NULL;
     return blanks_off(json);
@@ -103,22 +107,33 @@ static bool compose(const struct request *request, char *text, size_t room, char
     if (request->policy && !policy) return false;
     clock_gettime(CLOCK_REALTIME, &now);
     start_put(start, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + request->in);
-    size_t n = cs_append(text, room, 0, "# custream trigger\nstart=%s\nduration=%" PRId64 ".%06" PRId64 "s\n", start, request->duration / 1000000000, request->duration / 1000 % 1000000);
+    size_t n = cs_append(text, room, 0,
+        "# custream trigger\nstart=%s\nduration=%" PRId64 ".%06" PRId64 "s\n", start,
+        request->duration / 1000000000, request->duration / 1000 % 1000000);
     if (request->ranks) n = cs_append(text, room, n, "ranks=%.2000s\n", request->ranks);
     if (policy) n = cs_append(text, room, n, "policy=%s\n", policy);
-    if (n + 1 >= room) return complain(NAME, "%s: longer than %d KiB", request->policy, CS_TRIGGER_MOST >> 10), false;
+    if (n + 1 >= room)
+        return complain(NAME, "%s: longer than %d KiB", request->policy, CS_TRIGGER_MOST >> 10),
+               false;
     const char *allowed = cs_trigger_read(text, &trigger, &line);
     if (!allowed) {
         const bool all = !trigger.range_count;
-        snprintf(said, SAID, "%s%s record from %s for %g s", all ? "all ranks" : "ranks ", all ? "" : request->ranks, start, (double)request->duration * 1e-9);
+        snprintf(said, SAID, "%s%s record from %s for %g s", all ? "all ranks" : "ranks ",
+            all ? "" : request->ranks, start, (double)request->duration * 1e-9);
         return true;
     }
-    return complain(NAME, "%s: allowed is %s", line == 3 ? "--duration" : line == 2 ? "--in" : "--ranks", allowed), false;
+    return complain(NAME, "%s: allowed is %s",
+               line == 3   ? "--duration"
+               : line == 2 ? "--in"
+                           : "--ranks",
+               allowed),
+           false;
 }
 
 /* --- where it goes --- */
 
-/* A file of somebody's is not written over, nor one whose seconds are still to come: ranks that have read that one and not this one would record other seconds. */
+/* A file of somebody's is not written over, nor one whose seconds are still to come: ranks that
+ * have read that one and not this one would record other seconds. */
 static bool may_replace(const char *name)
 {
     static char text[CS_TRIGGER_MOST + 1];
@@ -126,15 +141,26 @@ static bool may_replace(const char *name)
     struct cs_trigger trigger;
     struct timespec now;
     int line;
-    if (lstat(name, &file)) return errno == ENOENT || (complain(NAME, "%s: %s", name, strerror(errno)), false);
-    if (!S_ISREG(file.st_mode)) return complain(NAME, "%s: no regular file, which processes do not read", name), false;
+    if (lstat(name, &file))
+        return errno == ENOENT || (complain(NAME, "%s: %s", name, strerror(errno)), false);
+    if (!S_ISREG(file.st_mode))
+        return complain(NAME, "%s: no regular file, which processes do not read", name), false;
     if (!file.st_size) return true;
     if (read_text(name, text, sizeof text) != READ || cs_trigger_read(text, &trigger, &line))
-        return complain(NAME, "%s: there is another file of that name, which is no trigger; remove it, or choose another name", name), false;
+        return complain(NAME,
+                   "%s: there is another file of that name, which is no trigger; remove it, or "
+                   "choose another name",
+                   name),
+               false;
     clock_gettime(CLOCK_REALTIME, &now);
-    const int64_t left = (int64_t)(trigger.start_ns + trigger.duration_ns) - ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+    const int64_t left = (int64_t)(trigger.start_ns + trigger.duration_ns) -
+                         ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
     if (left <= 0) return true;
-    return complain(NAME, "%s: the seconds of the last one are over in %.1f s; wait for that, or remove the file", name, (double)left * 1e-9), false;
+    return complain(NAME,
+               "%s: the seconds of the last one are over in %.1f s; wait for that, or remove the "
+               "file",
+               name, (double)left * 1e-9),
+           false;
 }
 
 static bool written(int fd, const char *text)
@@ -147,7 +173,8 @@ static bool written(int fd, const char *text)
     return true;
 }
 
-/* All may read it, as processes of the job's user do where root writes it, and nobody else may write. */
+/* All may read it, as processes of the job's user do where root writes it, and nobody else may
+ * write. */
 static bool put(const char *name, const char *text)
 {
     char *beside = malloc(strlen(name) + 8);
@@ -171,9 +198,13 @@ static int request_read(struct request *request, int argc, char **argv)
     while ((flag = flags_next(argc, argv, 0)) != -1) {
         if (flag == FLAG_RANKS) request->ranks = optarg;
         else if (flag == FLAG_POLICY) request->policy = optarg;
-        else if (!duration_take(NAME, flag == FLAG_IN ? "in" : "duration", optarg, flag == FLAG_IN ? &request->in : &request->duration)) return STATUS_UNUSABLE;
+        else if (!duration_take(NAME, flag == FLAG_IN ? "in" : "duration", optarg,
+                     flag == FLAG_IN ? &request->in : &request->duration))
+            return STATUS_UNUSABLE;
     }
-    if (optind + 1 != argc) return complain(NAME, "takes one FILE, the one that CUSTREAM_TRIGGER names; 'custream help trigger' says more");
+    if (optind + 1 != argc)
+        return complain(NAME, "takes one FILE, the one that CUSTREAM_TRIGGER names; 'custream help "
+                              "trigger' says more");
     request->to = argv[optind];
     return STATUS_OK;
 }
@@ -184,7 +215,9 @@ int command_trigger(int argc, char **argv)
     struct request request = {.in = 5000000000, .duration = 5000000000};
     const int status = request_read(&request, argc, argv);
     if (status != STATUS_OK) return status;
-    if (!may_replace(request.to) || !compose(&request, text, sizeof text, said) || !put(request.to, text)) return STATUS_UNUSABLE;
+    if (!may_replace(request.to) || !compose(&request, text, sizeof text, said) ||
+        !put(request.to, text))
+        return STATUS_UNUSABLE;
     printf("%s: %s\n", request.to, said);
     return STATUS_OK;
 }

@@ -1,6 +1,7 @@
 /*
- * A trace whose process was ended from outside has a trailer from its last flush, which says that it is not complete. Here
- * it gets the reason. Where the process was ended while it wrote, the file is torn, and is mended.
+ * A trace whose process was ended from outside has a trailer from its last flush, which says that
+ * it is not complete. Here it gets the reason. Where the process was ended while it wrote, the file
+ * is torn, and is mended.
  */
 #define _GNU_SOURCE
 #include <cjson/cJSON.h>
@@ -35,9 +36,13 @@ static int part_before(const char *path, int fd)
     struct stat st;
     const char *extension = cs_trace_extension(path);
     if (!extension || !is_regular(fd, &st) || !trace_head(fd, &own) || own.part < 2) return -1;
-    if ((size_t)snprintf(name, sizeof name, "%.*s.%u%s", (int)(extension - path), path, own.part - 1, extension) >= sizeof name) return -1;
+    if ((size_t)snprintf(name, sizeof name, "%.*s.%u%s", (int)(extension - path), path,
+            own.part - 1, extension) >= sizeof name)
+        return -1;
     const int part = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (part >= 0 && is_regular(part, &st) && trace_head(part, &its) && its.part == own.part - 1 && its.base == own.base) return part;
+    if (part >= 0 && is_regular(part, &st) && trace_head(part, &its) && its.part == own.part - 1 &&
+        its.base == own.base)
+        return part;
     if (part >= 0) close(part);
     return -1;
 }
@@ -63,15 +68,20 @@ cJSON *finish_part_before(const char *path, int fd)
 static bool put_anew(const char *path, int fd, const struct mended *mended)
 {
     struct statvfs about;
-    return !statvfs(path, &about) && (uint64_t)about.f_bavail * about.f_frsize > (uint64_t)mended->stands + mended->tail.length && mend_write("custream", path, fd, mended);
+    return !statvfs(path, &about) &&
+           (uint64_t)about.f_bavail * about.f_frsize >
+               (uint64_t)mended->stands + mended->tail.length &&
+           mend_write("custream", path, fd, mended);
 }
 
-/* Its new trailer; NULL: it stays as it is. Packets are read as they are, and are written anew only if there are more. */
+/* Its new trailer; NULL: it stays as it is. Packets are read as they are, and are written anew only
+ * if there are more. */
 static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings, const cJSON *last)
 {
     struct mended mended;
     cJSON *trailer = NULL, *before = finish_part_before(path, fd);
-    bool good = mend_make(&mended, fd, rings, &(struct mend_known){.by = by, .before = before, .last = last}) == MEND_TORN;
+    bool good = mend_make(&mended, fd, rings,
+                    &(struct mend_known){.by = by, .before = before, .last = last}) == MEND_TORN;
     if (mended.packets) good = good && rings && mend_write("custream", path, fd, &mended);
     else good = good && (put_anew(path, fd, &mended) || mend_in_place(fd, &mended));
     if (good) {
@@ -84,7 +94,8 @@ static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings
     return trailer;
 }
 
-/* The rings of a process that was ended, if they add something. Else `all`: the trace has all calls. */
+/* The rings of a process that was ended, if they add something. Else `all`: the trace has all
+ * calls. */
 static struct rings *rings_of(int fd, int memfd, bool *all)
 {
     struct rings_why why;
@@ -100,10 +111,15 @@ static struct rings *rings_of(int fd, int memfd, bool *all)
 static void say_by(int fd, struct trailer *trailer, const char *by, bool all)
 {
     cJSON *totals = cJSON_GetObjectItemCaseSensitive(trailer->value, "totals");
-    if (!cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(totals, "complete")) || cJSON_GetObjectItemCaseSensitive(totals, "ended_by")) return;
+    if (!cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(totals, "complete")) ||
+        cJSON_GetObjectItemCaseSensitive(totals, "ended_by"))
+        return;
     bool good = cJSON_AddStringToObject(totals, "ended_by", by);
     cJSON *recovered = all ? cJSON_AddObjectToObject(totals, "recovered") : NULL;
-    if (all) good = good && cJSON_AddNumberToObject(recovered, "cut_bytes", 0) && cJSON_AddNumberToObject(recovered, "rows", 0) && cJSON_AddNumberToObject(recovered, "left_out", 0);
+    if (all)
+        good = good && cJSON_AddNumberToObject(recovered, "cut_bytes", 0) &&
+               cJSON_AddNumberToObject(recovered, "rows", 0) &&
+               cJSON_AddNumberToObject(recovered, "left_out", 0);
     if (!good) out_of_memory();
     trailer_replace(fd, trailer);
 }
@@ -113,7 +129,8 @@ static cJSON *finish_open(const char *path, int fd, const char *by, int memfd)
     bool all = false;
     struct trailer trailer;
     struct rings *rings = by ? rings_of(fd, memfd, &all) : NULL;
-    cJSON *last = rings ? finish_trailer(fd) : NULL, *value = rings ? mend(path, fd, by, rings, last) : NULL;
+    cJSON *last = rings ? finish_trailer(fd) : NULL,
+          *value = rings ? mend(path, fd, by, rings, last) : NULL;
     rings_close(rings);
     cJSON_Delete(last);
     if (value) return value;
@@ -128,12 +145,14 @@ cJSON *finish_file(const char *path, struct file_id id, const char *by, int ring
     const int fd = open(path, (by ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return NULL;
     bool is = is_file(fd, id);
-    if (!is) { /* a process gives a new part the trace's name, and then tells of it: it may have ended in between */
+    if (!is) { /* a process gives a new part the trace's name, and then tells of it: it may have
+                  ended in between */
         const int part = part_before(path, fd);
         is = part >= 0 && is_file(part, id);
         if (part >= 0) close(part);
     }
-    if (is && (!by || !flock(fd, LOCK_EX | LOCK_NB))) trailer = finish_open(path, fd, by, rings); /* nobody else writes to it now */
+    if (is && (!by || !flock(fd, LOCK_EX | LOCK_NB)))
+        trailer = finish_open(path, fd, by, rings); /* nobody else writes to it now */
     close(fd);
     return trailer;
 }

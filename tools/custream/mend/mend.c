@@ -67,22 +67,31 @@ static cJSON *added(cJSON *object, const char *name, cJSON *item)
     return item;
 }
 
-static void add_count(cJSON *object, const char *name, uint64_t count) { added(object, name, cJSON_CreateNumber((double)count)); }
+static void add_count(cJSON *object, const char *name, uint64_t count)
+{
+    added(object, name, cJSON_CreateNumber((double)count));
+}
 
-static cJSON *trailer_make(struct check *check, const struct mended *mended, const struct mend_known *known)
+static cJSON *trailer_make(
+    struct check *check, const struct mended *mended, const struct mend_known *known)
 {
     /* What no row tells, and the trailer of the last flush did. */
-    static const char *const taken_over[] = {"deviceProperties", "unusedRules", "perThreadDefaultStreams"};
+    static const char *const taken_over[] = {
+        "deviceProperties", "unusedRules", "perThreadDefaultStreams"};
     const struct rings *rings = mended->rings;
     cJSON *trailer = cJSON_CreateObject();
     if (!trailer) out_of_memory();
     added(trailer, "traceName", cJSON_CreateString("custream"));
-    cJSON *totals = added(trailer, "totals", totals_make(check, mended->cut_bytes, cJSON_GetObjectItemCaseSensitive(known->before, "totals"), cJSON_GetObjectItemCaseSensitive(known->last, "totals")));
+    cJSON *totals = added(trailer, "totals",
+        totals_make(check, mended->cut_bytes,
+            cJSON_GetObjectItemCaseSensitive(known->before, "totals"),
+            cJSON_GetObjectItemCaseSensitive(known->last, "totals")));
     cJSON *recovered = cJSON_GetObjectItemCaseSensitive(totals, "recovered");
     if (rings) {
         add_count(recovered, "rows", rings_row_count(rings));
         add_count(recovered, "left_out", rings_left_out(rings));
-        if (rings_threads_not_kept(rings)) add_count(recovered, "threads_not_kept", rings_threads_not_kept(rings));
+        if (rings_threads_not_kept(rings))
+            add_count(recovered, "threads_not_kept", rings_threads_not_kept(rings));
     }
     for (size_t i = 0; i < CS_COUNT(taken_over); i++) {
         const cJSON *last = cJSON_GetObjectItemCaseSensitive(known->last, taken_over[i]);
@@ -100,7 +109,8 @@ static cJSON *trailer_make(struct check *check, const struct mended *mended, con
 
 /* --- what is to be done --- */
 
-static enum mend_end useless(struct mended *mended, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static enum mend_end useless(struct mended *mended, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static enum mend_end useless(struct mended *mended, const char *format, ...)
 {
     va_list args;
@@ -121,7 +131,8 @@ static bool tail_make(struct mended *mended, const struct torn *torn)
         mended->stands = more->at;
     }
     const bool good = torn_rest(torn, &rest);
-    for (const char *row = mended->rows.at, *end = row + mended->rows.length; row < end; row += strlen(row) + 1) {
+    for (const char *row = mended->rows.at, *end = row + mended->rows.length; row < end;
+        row += strlen(row) + 1) {
         rope_literal(&rest, ",\n");
         rope_put(&rest, row, strlen(row));
     }
@@ -135,29 +146,38 @@ static bool tail_make(struct mended *mended, const struct torn *torn)
     return good;
 }
 
-static enum mend_end make(struct mended *mended, struct mend_to *to, struct json *json, int fd, const struct mend_known *known)
+static enum mend_end make(struct mended *mended, struct mend_to *to, struct json *json, int fd,
+    const struct mend_known *known)
 {
-    const struct torn_more more = mended->rings ? rings_more(mended->rings, fd) : (struct torn_more){0};
+    const struct torn_more more =
+        mended->rings ? rings_more(mended->rings, fd) : (struct torn_more){0};
     const struct check *check = &to->check;
-    if (!json_take(json, fd, mended->rings ? &more : NULL)) return useless(mended, "%s", json->error);
+    if (!json_take(json, fd, mended->rings ? &more : NULL))
+        return useless(mended, "%s", json->error);
     const struct torn *torn = &json->reader.torn;
     const enum check_end end = check_read(&to->check, json);
-    mended->cut_bytes = torn->dropped + (json->reader.packets ? pftrace_rest(json->reader.packets) : 0);
+    mended->cut_bytes =
+        torn->dropped + (json->reader.packets ? pftrace_rest(json->reader.packets) : 0);
     mended->packets = check->packets;
     if (end == CHECK_USELESS) return useless(mended, "%s", check->state);
     if (end == CHECK_WHOLE) return MEND_WHOLE;
     if (end == CHECK_BROKEN)
-        return useless(mended, "line %llu breaks rule %d (%.300s), and more follows it: no process that was killed leaves that", (unsigned long long)check->breach.line,
-                       check->breach.rule, check->breach.what);
-    if (!torn->where && !mended->packets) return useless(mended, "it ends too early, but it is not as custream writes it");
+        return useless(mended,
+            "line %llu breaks rule %d (%.300s), and more follows it: no process that was killed "
+            "leaves that",
+            (unsigned long long)check->breach.line, check->breach.rule, check->breach.what);
+    if (!torn->where && !mended->packets)
+        return useless(mended, "it ends too early, but it is not as custream writes it");
     if (mended->rings) rings_rows(mended->rings, to);
     mended->events = check->events;
     mended->trailer = trailer_make(&to->check, mended, known);
     if (mended->packets) return MEND_TORN;
-    return tail_make(mended, torn) ? MEND_TORN : useless(mended, "it was changed while it was read");
+    return tail_make(mended, torn) ? MEND_TORN
+                                   : useless(mended, "it was changed while it was read");
 }
 
-enum mend_end mend_make(struct mended *mended, int fd, struct rings *rings, const struct mend_known *known)
+enum mend_end mend_make(
+    struct mended *mended, int fd, struct rings *rings, const struct mend_known *known)
 {
     struct mend_to to = {.rows = &mended->rows};
     struct json json;
@@ -183,8 +203,12 @@ static bool copy_bytes(struct out *out, int from, off_t end)
     static char bytes[256 << 10];
     ssize_t n;
     for (off_t at = 0; at < end && !out->failed; at += n) {
-        n = pread(from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
-        if (n <= 0) return complain(out->command, "%s: %s", out->path, n ? strerror(errno) : "the trace was cut short while it was read"), false;
+        n = pread(
+            from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
+        if (n <= 0)
+            return complain(out->command, "%s: %s", out->path,
+                       n ? strerror(errno) : "the trace was cut short while it was read"),
+                   false;
         out_put(out, bytes, (size_t)n);
     }
     return true;
@@ -193,15 +217,18 @@ static bool copy_bytes(struct out *out, int from, off_t end)
 /* Perfetto's own format: all of it anew. */
 static bool put_packets(struct out *out, int fd, const struct mended *mended)
 {
-    const struct torn_more more = mended->rings ? rings_more(mended->rings, fd) : (struct torn_more){0};
+    const struct torn_more more =
+        mended->rings ? rings_more(mended->rings, fd) : (struct torn_more){0};
     struct conversion *conversion = conversion_new(ROWS_PACKETS, out_put, out);
     struct json json;
     struct rope tail = {0};
     char error[256];
     const struct source_sink sink = {conversion, conversion_row, conversion_member};
-    bool good = json_take(&json, fd, mended->rings ? &more : NULL) && source_rows(&json, &sink, error) != JSON_BROKEN;
+    bool good = json_take(&json, fd, mended->rings ? &more : NULL) &&
+                source_rows(&json, &sink, error) != JSON_BROKEN;
     json_close(&json);
-    for (const char *row = mended->rows.at, *end = row + mended->rows.length; good && row < end; row += strlen(row) + 1) {
+    for (const char *row = mended->rows.at, *end = row + mended->rows.length; good && row < end;
+        row += strlen(row) + 1) {
         yyjson_doc *doc = value_parse(row, strlen(row));
         good = doc && conversion_put(conversion, yyjson_doc_get_root(doc), false, error);
         yyjson_doc_free(doc);
@@ -220,8 +247,14 @@ bool mend_write(const char *command, const char *to, int fd, const struct mended
     struct stat about;
     const char *extension = cs_trace_extension(to);
     if (mended && mended->packets) {
-        if (!extension || !cs_trace_extension_is_packets(extension)) return complain(command, "%s: it is in Perfetto's own format: under a name that ends in .pftrace it can be recovered", to), false;
-        return out_open_as_is(command, &out, to, NULL, 0) && out_close(&out, put_packets(&out, fd, mended));
+        if (!extension || !cs_trace_extension_is_packets(extension))
+            return complain(command,
+                       "%s: it is in Perfetto's own format: under a name that ends in .pftrace it "
+                       "can be recovered",
+                       to),
+                   false;
+        return out_open_as_is(command, &out, to, NULL, 0) &&
+               out_close(&out, put_packets(&out, fd, mended));
     }
     if (fstat(fd, &about) || !out_open_raw(&out, command, to)) return false;
     const bool good = copy_bytes(&out, fd, mended ? mended->stands : about.st_size);
@@ -237,10 +270,13 @@ bool mend_in_place(int fd, const struct mended *mended)
     const off_t end = mended->stands + (off_t)mended->tail.length;
     size_t done = 0;
     if (fstat(fd, &about)) return false;
-    if (end > about.st_size && posix_fallocate(fd, mended->stands, (off_t)mended->tail.length)) /* with no room for all of it, nothing is touched */
+    if (end > about.st_size &&
+        posix_fallocate(fd, mended->stands,
+            (off_t)mended->tail.length)) /* with no room for all of it, nothing is touched */
         return ftruncate(fd, about.st_size) && false;
     for (ssize_t n; done < mended->tail.length; done += (size_t)n) {
-        n = pwrite(fd, mended->tail.at + done, mended->tail.length - done, mended->stands + (off_t)done);
+        n = pwrite(
+            fd, mended->tail.at + done, mended->tail.length - done, mended->stands + (off_t)done);
         if (n < 0 && errno == EINTR) n = 0;
         else if (n <= 0) return false;
     }

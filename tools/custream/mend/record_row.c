@@ -24,7 +24,9 @@ void record_texts_read(struct record_texts *texts, char *bytes, size_t size)
     for (size_t at = 0; size - at > sizeof(struct cs_rings_name);) {
         const struct cs_rings_name *name = (const struct cs_rings_name *)(const void *)(bytes + at);
         const size_t room = size - at - sizeof *name;
-        if (name->length >= TEXT_MOST || name->length >= room || name->name >= TEXTS || name->text[name->length]) return; /* damaged from here on */
+        if (name->length >= TEXT_MOST || name->length >= room || name->name >= TEXTS ||
+            name->text[name->length])
+            return; /* damaged from here on */
         texts->of[name->name] = name->text;
         const size_t next = at + ((sizeof *name + name->length + 1 + 7) & ~(size_t)7);
         if (next > size) return;
@@ -42,7 +44,9 @@ static const char *text_of(const struct record_lane *lane, uint64_t number)
 
 static int64_t ns_of(const struct record_lane *lane, uint64_t ticks)
 {
-    const double off = ticks >= lane->ticks ? (double)(ticks - lane->ticks) : -(double)(lane->ticks - ticks), ns = (double)lane->ns + off * lane->rate;
+    const double off = ticks >= lane->ticks ? (double)(ticks - lane->ticks)
+                                            : -(double)(lane->ticks - ticks),
+                 ns = (double)lane->ns + off * lane->rate;
     return ns > 0 && ns < 9e15 ? (int64_t)ns : 0;
 }
 
@@ -53,21 +57,28 @@ struct row_text {
     size_t length;
 };
 
-#define add(row, ...) ((void)((row)->length = cs_append((row)->at, ROW, (row)->length, __VA_ARGS__)))
+#define add(row, ...) ((void)((row)->length = cs_append((row)->at, ROW, (row)->length, \
+    __VA_ARGS__)))
 
 static void add_text(struct row_text *row, const char *text)
 {
-    if (ROW - row->length > 6 * TEXT_MOST + 2) row->length = (size_t)(cs_put_string(row->at + row->length, text, TEXT_MOST) - row->at);
+    if (ROW - row->length > 6 * TEXT_MOST + 2)
+        row->length = (size_t)(cs_put_string(row->at + row->length, text, TEXT_MOST) - row->at);
 }
 
-static void begin(struct row_text *row, const struct record_lane *lane, const char *category, const char *name, int64_t from, int64_t to)
+static void begin(struct row_text *row, const struct record_lane *lane, const char *category,
+    const char *name, int64_t from, int64_t to)
 {
-    add(row, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":%" PRId64 ".%03d,\"dur\":%" PRId64 ".%03d,\"args\":{\"cs.recovered\":1", category,
-        name, lane->pid, lane->tid, from / 1000, (int)(from % 1000), (to - from) / 1000, (int)((to - from) % 1000));
+    add(row,
+        "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
+        ",\"ts\":%" PRId64 ".%03d,\"dur\":%" PRId64 ".%03d,\"args\":{\"cs.recovered\":1",
+        category, name, lane->pid, lane->tid, from / 1000, (int)(from % 1000), (to - from) / 1000,
+        (int)((to - from) % 1000));
 }
 
 /* One value, where it stands for itself. */
-static void add_value(struct row_text *row, const struct record_lane *lane, const char *label, enum cs_format format, const uint64_t *v)
+static void add_value(struct row_text *row, const struct record_lane *lane, const char *label,
+    enum cs_format format, const uint64_t *v)
 {
     switch (format) {
     case CS_FORMAT_SIZE:
@@ -81,13 +92,17 @@ static void add_value(struct row_text *row, const struct record_lane *lane, cons
         add(row, ",\"%s\":", label);
         return add_text(row, text_of(lane, (uint32_t)*v));
     case CS_FORMAT_GRID:
-        return add(row, ",\"%s\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "],\"block\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", label, (uint32_t)v[0], (uint32_t)(v[0] >> 32), (uint32_t)v[1],
-                   (uint32_t)(v[1] >> 32), (uint32_t)v[2], (uint32_t)(v[2] >> 32));
+        return add(row,
+            ",\"%s\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "],\"block\":[%" PRIu32 ",%" PRIu32
+            ",%" PRIu32 "]",
+            label, (uint32_t)v[0], (uint32_t)(v[0] >> 32), (uint32_t)v[1], (uint32_t)(v[1] >> 32),
+            (uint32_t)v[2], (uint32_t)(v[2] >> 32));
     default: return;
     }
 }
 
-static void add_call(struct row_text *row, const struct record_lane *lane, const struct cs_record *record)
+static void add_call(
+    struct row_text *row, const struct record_lane *lane, const struct cs_record *record)
 {
     const struct cs_call_info *info = &cs_call_info[record->call];
     const struct cs_rings_stream *stream = &lane->streams[record->stream % CS_RINGS_STREAMS];
@@ -96,10 +111,12 @@ static void add_call(struct row_text *row, const struct record_lane *lane, const
         add(row, ",\"cs.stream\":%" PRIu32, stream->lane);
         if (stream->device) add(row, ",\"cs.device\":%" PRIu32, stream->device);
     }
-    if (record->call == CS_CALL_CALLBACK) return add(row, ",\"function\":\"0x%" PRIx64 "\"", record->value[0]);
+    if (record->call == CS_CALL_CALLBACK)
+        return add(row, ",\"function\":\"0x%" PRIx64 "\"", record->value[0]);
     if (way) add(row, ",\"direction\":\"%s\"", way);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
-        if (*info->shown[i].label) add_value(row, lane, info->shown[i].label, info->shown[i].format, &record->value[i]);
+        if (*info->shown[i].label)
+            add_value(row, lane, info->shown[i].label, info->shown[i].format, &record->value[i]);
 }
 
 static bool end(struct row_text *row, struct record_lane *lane, int64_t to)
@@ -117,7 +134,10 @@ static void name_lane(struct record_lane *lane)
     if (lane->named) return;
     lane->named = true;
     row.length = 0;
-    add(&row, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"args\":{\"name\":", lane->pid, lane->tid);
+    add(&row,
+        "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
+        ",\"args\":{\"name\":",
+        lane->pid, lane->tid);
     add_text(&row, *lane->name ? lane->name : "thread");
     add(&row, "}}");
     mend_put(lane->to, row.at);
@@ -125,14 +145,19 @@ static void name_lane(struct record_lane *lane)
 
 static const char *category_of(unsigned call)
 {
-    return cs_call_is_runtime(call) ? "cuda_runtime" : call == CS_CALL_CALLBACK ? "cs_callback" : call == CS_CALL_DELAY ? "cs_policy" : "cuda_driver";
+    return cs_call_is_runtime(call)   ? "cuda_runtime"
+           : call == CS_CALL_CALLBACK ? "cs_callback"
+           : call == CS_CALL_DELAY    ? "cs_policy"
+                                      : "cuda_driver";
 }
 
-/* Of the records that enclose others, which came before them: not so early that it cuts one in two. */
+/* Of the records that enclose others, which came before them: not so early that it cuts one in two.
+ */
 static int64_t begin_of(const struct record_lane *lane, const struct cs_record *record)
 {
     const int64_t from = ns_of(lane, record->begin);
-    if (cs_call_is_runtime(record->call) || record->call == CS_CALL_CALLBACK) return mend_lane_from(lane->to, lane->pid, lane->tid, from);
+    if (cs_call_is_runtime(record->call) || record->call == CS_CALL_CALLBACK)
+        return mend_lane_from(lane->to, lane->pid, lane->tid, from);
     return from > lane->filled ? from : lane->filled;
 }
 
@@ -141,13 +166,18 @@ bool record_row(struct record_lane *lane, const struct cs_record *record)
     static struct row_text row;
     const bool runtime = cs_call_is_runtime(record->call);
     const char *name = runtime ? cs_runtime_name(record->call) : cs_call_info[record->call].name;
-    if (!lane->tid || record->begin > record->end || !record->call || (record->call >= CS_CALL_RANGE_PUSH && !runtime) || !name || !*name) return false;
-    if (record->call == CS_CALL_LOSS) return record_lost(lane, record->value[0], record->begin, record->end);
-    const int64_t from = begin_of(lane, record), till = ns_of(lane, record->end), least = runtime || record->call == CS_CALL_CALLBACK ? lane->filled : 0;
+    if (!lane->tid || record->begin > record->end || !record->call ||
+        (record->call >= CS_CALL_RANGE_PUSH && !runtime) || !name || !*name)
+        return false;
+    if (record->call == CS_CALL_LOSS)
+        return record_lost(lane, record->value[0], record->begin, record->end);
+    const int64_t from = begin_of(lane, record), till = ns_of(lane, record->end),
+                  least = runtime || record->call == CS_CALL_CALLBACK ? lane->filled : 0;
     const int64_t to = till < least ? least : till;
     row.length = 0;
     name_lane(lane);
-    begin(&row, lane, category_of(record->call), name + strspn(name, "_"), from, to > from ? to : from + 1);
+    begin(&row, lane, category_of(record->call), name + strspn(name, "_"), from,
+        to > from ? to : from + 1);
     if (!runtime) add_call(&row, lane, record);
     if (record->result) add(&row, ",\"cs.result\":%d", record->result);
     return end(&row, lane, to > from ? to : from + 1);
@@ -156,7 +186,9 @@ bool record_row(struct record_lane *lane, const struct cs_record *record)
 bool record_lost(struct record_lane *lane, uint64_t count, uint64_t begin_ticks, uint64_t end_ticks)
 {
     static struct row_text row;
-    const int64_t since = ns_of(lane, begin_ticks), from = since > lane->filled ? since : lane->filled, till = ns_of(lane, end_ticks), to = till > from ? till : from + 1;
+    const int64_t since = ns_of(lane, begin_ticks),
+                  from = since > lane->filled ? since : lane->filled, till = ns_of(lane, end_ticks),
+                  to = till > from ? till : from + 1;
     if (!lane->tid || !count || count >= (uint64_t)1 << 53) return false;
     row.length = 0;
     name_lane(lane);

@@ -41,14 +41,17 @@ static bool is_name(const char *path)
 static void why_none(struct rings_why *why, const char *text)
 {
     if (!strncmp(text, "not kept", 8)) snprintf(why->text, sizeof why->text, "%.200s", text);
-    else if (!strcmp(text, "memfd")) snprintf(why->text, sizeof why->text, "they were in a memfd, which the watcher had");
+    else if (!strcmp(text, "memfd"))
+        snprintf(why->text, sizeof why->text, "they were in a memfd, which the watcher had");
     else snprintf(why->text, sizeof why->text, "%.200s: cannot be found by that name", text);
 }
 
 /* What the head of the trace says: where they are, or why they are not kept. */
-static bool path_in_head(const struct trace_head *head, char path[CS_RINGS_PATH], struct rings_why *why)
+static bool path_in_head(
+    const struct trace_head *head, char path[CS_RINGS_PATH], struct rings_why *why)
 {
-    if (*head->rings && is_name(head->rings) && strlen(head->rings) < CS_RINGS_PATH) return strcpy(path, head->rings);
+    if (*head->rings && is_name(head->rings) && strlen(head->rings) < CS_RINGS_PATH)
+        return strcpy(path, head->rings);
     if (*head->rings) why_none(why, head->rings);
     return false;
 }
@@ -64,17 +67,26 @@ static bool is_free(int fd)
     return true;
 }
 
-/* Whatever stands at that name: a file of this user, or of the one for whom root asks; and its process is dead. */
+/* Whatever stands at that name: a file of this user, or of the one for whom root asks; and its
+ * process is dead. */
 static bool take(struct rings *rings, int memfd, struct rings_why *why)
 {
     struct stat about;
-    rings->fd = memfd >= 0 ? fcntl(memfd, F_DUPFD_CLOEXEC, 0) : open(rings->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    rings->fd = memfd >= 0 ? fcntl(memfd, F_DUPFD_CLOEXEC, 0)
+                           : open(rings->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (rings->fd < 0) {
         why->gone = errno == ENOENT;
-        return snprintf(why->text, sizeof why->text, "%.160s: %.60s", rings->path, strerror(errno)), false;
+        return snprintf(why->text, sizeof why->text, "%.160s: %.60s", rings->path, strerror(errno)),
+               false;
     }
-    if (fstat(rings->fd, &about) || !S_ISREG(about.st_mode) || !cs_file_serves_us(rings->fd, about.st_uid)) return snprintf(why->text, sizeof why->text, "%.200s: is no file of this user's", rings->path), false;
-    if (memfd < 0 && !is_free(rings->fd)) return snprintf(why->text, sizeof why->text, "%.200s: its process lives", rings->path), false;
+    if (fstat(rings->fd, &about) || !S_ISREG(about.st_mode) ||
+        !cs_file_serves_us(rings->fd, about.st_uid))
+        return snprintf(
+                   why->text, sizeof why->text, "%.200s: is no file of this user's", rings->path),
+               false;
+    if (memfd < 0 && !is_free(rings->fd))
+        return snprintf(why->text, sizeof why->text, "%.200s: its process lives", rings->path),
+               false;
     return true;
 }
 
@@ -82,33 +94,48 @@ static bool take(struct rings *rings, int memfd, struct rings_why *why)
 
 static bool is_laid_out(const struct cs_rings *head, uint64_t size)
 {
-    const uint64_t ring = head->ring_bytes, page = cs_rings_page(head), begin = cs_rings_head(page), fixed = begin + CS_RINGS_BUFFER;
+    const uint64_t ring = head->ring_bytes, page = cs_rings_page(head), begin = cs_rings_head(page),
+                   fixed = begin + CS_RINGS_BUFFER;
     if (page < CS_RINGS_PAGE || page > ring || page & (page - 1)) return false;
     const struct cs_rings_layout *layout = &head->layout;
-    const uint32_t places[] = {layout->tid, layout->index, layout->comm, layout->lost, layout->lost_begin, layout->lost_end};
+    const uint32_t places[] = {layout->tid, layout->index, layout->comm, layout->lost,
+        layout->lost_begin, layout->lost_end};
     for (size_t i = 0; i < CS_COUNT(places); i++)
-        if (places[i] % sizeof(uint32_t) || places[i] < sizeof(struct cs_ring) || places[i] > CS_RINGS_PAGE - 16) return false;
-    return head->most <= CS_RINGS_THREADS && ring <= 1u << 30 && !(ring & (ring - 1)) && head->buffer_at == begin && head->names_at == fixed &&
-           head->threads_at == fixed + CS_RINGS_NAMES && head->bytes == head->threads_at + head->most * (page + ring) && head->bytes <= size;
+        if (places[i] % sizeof(uint32_t) || places[i] < sizeof(struct cs_ring) ||
+            places[i] > CS_RINGS_PAGE - 16)
+            return false;
+    return head->most <= CS_RINGS_THREADS && ring <= 1u << 30 && !(ring & (ring - 1)) &&
+           head->buffer_at == begin && head->names_at == fixed &&
+           head->threads_at == fixed + CS_RINGS_NAMES &&
+           head->bytes == head->threads_at + head->most * (page + ring) && head->bytes <= size;
 }
 
 static bool is_ours(const struct cs_rings *head, uint64_t size, uint64_t base_ns)
 {
-    return !memcmp(head->magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC) && !strncmp(head->made_by, CS_RINGS_MADE_BY, sizeof head->made_by) && head->calls == CS_CALL_COUNT &&
-           head->base_ns == base_ns && is_laid_out(head, size);
+    return !memcmp(head->magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC) &&
+           !strncmp(head->made_by, CS_RINGS_MADE_BY, sizeof head->made_by) &&
+           head->calls == CS_CALL_COUNT && head->base_ns == base_ns && is_laid_out(head, size);
 }
 
-/* Which of its files the trace is, and where events end there. Without a reason: all that there was is in the trace. */
+/* Which of its files the trace is, and where events end there. Without a reason: all that there was
+ * is in the trace. */
 static bool find_end(struct rings *rings, const struct stat *trace, struct rings_why *why)
 {
     const struct cs_rings_trace *now = &rings->head.trace[cs_rings_entry(rings->head.word)];
-    const bool own = trace->st_dev == now->device && trace->st_ino == now->inode, next = trace->st_dev == now->next_device && trace->st_ino == now->next_inode;
+    const bool own = trace->st_dev == now->device && trace->st_ino == now->inode,
+               next = trace->st_dev == now->next_device && trace->st_ino == now->next_inode;
     if (now->ended) return false;
-    if (!own && !next) return snprintf(why->text, sizeof why->text, "%.200s: is of another file at that name", rings->path), false;
+    if (!own && !next)
+        return snprintf(why->text, sizeof why->text, "%.200s: is of another file at that name",
+                   rings->path),
+               false;
     rings->end = (off_t)(own ? now->end : now->next_end);
     rings->used = own ? cs_rings_used(rings->head.word) : 0;
-    if (rings->end >= 0 && rings->end <= trace->st_size && rings->used <= CS_RINGS_BUFFER) return true;
-    return snprintf(why->text, sizeof why->text, "%.200s: the trace is shorter than they say", rings->path), false;
+    if (rings->end >= 0 && rings->end <= trace->st_size && rings->used <= CS_RINGS_BUFFER)
+        return true;
+    return snprintf(why->text, sizeof why->text, "%.200s: the trace is shorter than they say",
+               rings->path),
+           false;
 }
 
 static char *bytes_at(const struct rings *rings, uint64_t at, size_t size)
@@ -123,8 +150,12 @@ static bool load(struct rings *rings, int trace, uint64_t base, struct rings_why
 {
     struct stat own, about;
     if (fstat(rings->fd, &own) || fstat(trace, &about)) return false;
-    if (pread(rings->fd, &rings->head, sizeof rings->head, 0) != (ssize_t)sizeof rings->head || !is_ours(&rings->head, (uint64_t)own.st_size, base))
-        return snprintf(why->text, sizeof why->text, "%.160s: is not the file of rings of this trace, or of another version", rings->path), false;
+    if (pread(rings->fd, &rings->head, sizeof rings->head, 0) != (ssize_t)sizeof rings->head ||
+        !is_ours(&rings->head, (uint64_t)own.st_size, base))
+        return snprintf(why->text, sizeof why->text,
+                   "%.160s: is not the file of rings of this trace, or of another version",
+                   rings->path),
+               false;
     if (!find_end(rings, &about, why)) return false;
     rings->buffer = bytes_at(rings, rings->head.buffer_at, rings->used);
     const uint64_t texts = rings->head.names_end <= CS_RINGS_NAMES ? rings->head.names_end : 0;
@@ -140,7 +171,9 @@ struct rings *rings_open(int trace, int memfd, struct rings_why *why)
     if (!rings) out_of_memory();
     rings->fd = -1;
     *why = (struct rings_why){0};
-    if (trace_head(trace, &head) && (memfd >= 0 || path_in_head(&head, rings->path, why)) && take(rings, memfd, why) && load(rings, trace, head.base, why)) return rings;
+    if (trace_head(trace, &head) && (memfd >= 0 || path_in_head(&head, rings->path, why)) &&
+        take(rings, memfd, why) && load(rings, trace, head.base, why))
+        return rings;
     rings_close(rings);
     return NULL;
 }
@@ -159,7 +192,9 @@ void rings_close(struct rings *rings)
 void rings_remove(struct rings *rings)
 {
     struct stat own, there;
-    if (*rings->path && !fstat(rings->fd, &own) && !lstat(rings->path, &there) && own.st_dev == there.st_dev && own.st_ino == there.st_ino) unlink(rings->path);
+    if (*rings->path && !fstat(rings->fd, &own) && !lstat(rings->path, &there) &&
+        own.st_dev == there.st_dev && own.st_ino == there.st_ino)
+        unlink(rings->path);
 }
 
 /* --- the buffer --- */
@@ -167,7 +202,8 @@ void rings_remove(struct rings *rings)
 struct torn_more rings_more(struct rings *rings, int trace)
 {
     char magic[2] = {0};
-    if (pread(trace, magic, 2, 0) != 2 || memcmp(magic, GZ_MAGIC, 2) || !rings->used) return (struct torn_more){rings->end, rings->buffer, rings->used};
+    if (pread(trace, magic, 2, 0) != 2 || memcmp(magic, GZ_MAGIC, 2) || !rings->used)
+        return (struct torn_more){rings->end, rings->buffer, rings->used};
     free(rings->packed);
     const size_t length = gz_pack(rings->buffer, rings->used, 0, &rings->packed);
     return (struct torn_more){rings->end, rings->packed, length};
@@ -183,7 +219,8 @@ struct page {
 static bool page_read(const struct rings *rings, unsigned thread, struct page *page, uint64_t *at)
 {
     *at = rings->head.threads_at + thread * (cs_rings_page(&rings->head) + rings->head.ring_bytes);
-    return pread(rings->fd, page->bytes, sizeof page->bytes, (off_t)*at) == (ssize_t)sizeof page->bytes;
+    return pread(rings->fd, page->bytes, sizeof page->bytes, (off_t)*at) ==
+           (ssize_t)sizeof page->bytes;
 }
 
 static uint32_t word_in(const struct page *page, uint32_t at)
@@ -200,17 +237,22 @@ static uint64_t long_in(const struct page *page, uint32_t at)
     return word;
 }
 
-/* From where on its records have not been told, and how many there are. The one in hand is told if the writer's word says so. */
+/* From where on its records have not been told, and how many there are. The one in hand is told if
+ * the writer's word says so. */
 static uint64_t untold(const struct rings *rings, const struct page *page, uint64_t *from)
 {
     const struct cs_ring *ring = (const struct cs_ring *)(const void *)page->bytes;
     const uint64_t head = ring->head, size = rings->head.ring_bytes / CS_SLOT;
     *from = ring->told;
-    if (rings->head.hand_thread == word_in(page, rings->head.layout.index) && rings->head.hand_place == *from && (uint32_t)rings->head.hand_told != cs_rings_told(rings->head.word)) ++*from;
+    if (rings->head.hand_thread == word_in(page, rings->head.layout.index) &&
+        rings->head.hand_place == *from &&
+        (uint32_t)rings->head.hand_told != cs_rings_told(rings->head.word))
+        ++*from;
     return head > *from && head - *from <= size ? head - *from : 0;
 }
 
-static void thread_rows(struct rings *rings, const struct page *page, uint64_t at, struct record_lane *lane)
+static void thread_rows(
+    struct rings *rings, const struct page *page, uint64_t at, struct record_lane *lane)
 {
     uint64_t from, size = rings->head.ring_bytes / CS_SLOT;
     struct cs_record record;
@@ -234,12 +276,21 @@ void rings_rows(struct rings *rings, struct mend_to *to)
         if (!page_read(rings, thread, &page, &at)) continue;
         const struct cs_rings_layout *layout = &rings->head.layout;
         const uint64_t lost = long_in(&page, layout->lost);
-        struct record_lane lane = {.to = to, .texts = &rings->texts, .streams = rings->head.streams, .pid = rings->head.shown_pid, .tid = word_in(&page, layout->tid),
-                                   .ticks = clock->ticks, .ns = clock->ns, .rate = clock->rate};
+        struct record_lane lane = {.to = to,
+            .texts = &rings->texts,
+            .streams = rings->head.streams,
+            .pid = rings->head.shown_pid,
+            .tid = word_in(&page, layout->tid),
+            .ticks = clock->ticks,
+            .ns = clock->ns,
+            .rate = clock->rate};
         memcpy(lane.name, page.bytes + layout->comm, sizeof lane.name - 1);
         lane.filled = mend_lane_filled(to, lane.pid, lane.tid, &lane.named);
         thread_rows(rings, &page, at, &lane);
-        if (lost && lost < (uint64_t)1 << 53 && record_lost(&lane, lost, long_in(&page, layout->lost_begin), long_in(&page, layout->lost_end))) rings->rows++;
+        if (lost && lost < (uint64_t)1 << 53 &&
+            record_lost(
+                &lane, lost, long_in(&page, layout->lost_begin), long_in(&page, layout->lost_end)))
+            rings->rows++;
     }
 }
 
@@ -249,7 +300,9 @@ bool rings_add(const struct rings *rings)
     uint64_t at, from;
     if (rings->used) return true;
     for (unsigned thread = 0; thread < rings->head.threads && thread < rings->head.most; thread++)
-        if (page_read(rings, thread, &page, &at) && (untold(rings, &page, &from) || long_in(&page, rings->head.layout.lost))) return true;
+        if (page_read(rings, thread, &page, &at) &&
+            (untold(rings, &page, &from) || long_in(&page, rings->head.layout.lost)))
+            return true;
     return false;
 }
 

@@ -13,7 +13,8 @@
 
 static const char NAME[] = "custream merge";
 
-/* What is beyond these is no clock, and no moment: times that are moved by it stay numbers of 64 bits. */
+/* What is beyond these is no clock, and no moment: times that are moved by it stay numbers of 64
+ * bits. */
 static const double AHEAD_MOST = 9e15, DRIFT_MOST = 1e7, MOMENT_MOST = 9e18;
 
 static bool number_of(yyjson_val *value, double most, double *number)
@@ -42,10 +43,12 @@ static bool clock_read(yyjson_val *in, struct clock *clock)
     const struct {
         const char *name;
         double most, *number;
-    } numbers[] = {{"rank", UINT32_MAX, &rank}, {"offset_ns", AHEAD_MOST, &clock->offset_ns}, {"drift_ppb", DRIFT_MOST, &clock->drift_ppb},
-                   {"at_ns", MOMENT_MOST, &clock->at_ns}, {"error_ns", AHEAD_MOST, &clock->error_ns}, {"collectives", DBL_MAX, &collectives}};
+    } numbers[] = {{"rank", UINT32_MAX, &rank}, {"offset_ns", AHEAD_MOST, &clock->offset_ns},
+        {"drift_ppb", DRIFT_MOST, &clock->drift_ppb}, {"at_ns", MOMENT_MOST, &clock->at_ns},
+        {"error_ns", AHEAD_MOST, &clock->error_ns}, {"collectives", DBL_MAX, &collectives}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!number_of(yyjson_obj_get(in, numbers[i].name), numbers[i].most, numbers[i].number)) return false;
+        if (!number_of(yyjson_obj_get(in, numbers[i].name), numbers[i].most, numbers[i].number))
+            return false;
     if (rank < 0 || clock->error_ns < 0) return false;
     clock->rank = (uint64_t)rank;
     clock->known = collectives > 0;
@@ -69,10 +72,13 @@ bool clocks_read(struct clocks *clocks, const char *path)
     bool good = yyjson_get_num(yyjson_obj_get(all, "custream_clocks")) == 1 && yyjson_is_arr(rows);
     clocks->rows = calloc(yyjson_arr_size(rows) + 1, sizeof *clocks->rows);
     if (!clocks->rows) out_of_memory();
-    if (good) yyjson_arr_foreach(rows, i, count, row) good = good && clock_read(row, &clocks->rows[clocks->count++]);
+    if (good)
+        yyjson_arr_foreach(rows, i, count, row)
+            good = good && clock_read(row, &clocks->rows[clocks->count++]);
     qsort(clocks->rows, clocks->count, sizeof *clocks->rows, by_rank);
     yyjson_doc_free(doc);
-    if (!good) complain(NAME, "%s: has no clocks: 'custream fleet --clocks FILE' writes them", path);
+    if (!good)
+        complain(NAME, "%s: has no clocks: 'custream fleet --clocks FILE' writes them", path);
     return good;
 }
 
@@ -85,7 +91,8 @@ void clocks_free(struct clocks *clocks)
 const struct clock *clock_of(const struct clocks *clocks, uint64_t rank)
 {
     const struct clock wanted = {.rank = rank};
-    return clocks->count ? bsearch(&wanted, clocks->rows, clocks->count, sizeof wanted, by_rank) : NULL;
+    return clocks->count ? bsearch(&wanted, clocks->rows, clocks->count, sizeof wanted, by_rank)
+                         : NULL;
 }
 
 int64_t clock_ahead(const struct clock *clock, int64_t at)
@@ -93,9 +100,14 @@ int64_t clock_ahead(const struct clock *clock, int64_t at)
     double ahead = clock->offset_ns + clock->drift_ppb * 1e-9 * ((double)at - clock->at_ns);
     for (int i = 0; i < clock->jump_count; i++) {
         const struct jump *jump = &clock->jumps[i];
-        const double since = 0.99 * ((double)at - jump->at_ns); /* with the drift, never faster than time */
+        const double since =
+            0.99 * ((double)at - jump->at_ns); /* with the drift, never faster than time */
         if (jump->size_ns <= 0) ahead += since >= 0 ? jump->size_ns : 0;
-        else ahead += since <= 0 ? 0 : since < jump->size_ns ? since : jump->size_ns; /* what it passed over is one moment */
+        else
+            ahead += since <= 0 ? 0
+                     : since < jump->size_ns
+                         ? since
+                         : jump->size_ns; /* what it passed over is one moment */
     }
     return llround(ahead);
 }

@@ -18,7 +18,8 @@ static void member_put(struct rope *to, const char *name, yyjson_val *value)
 
 static const char *flag(bool is) { return is ? "true" : "false"; }
 
-/* Two clocks that are compared are each wrong by up to their error: those of the worst two processes. */
+/* Two clocks that are compared are each wrong by up to their error: those of the worst two
+ * processes. */
 static uint64_t error_of(const struct plan *plan, bool *unknown)
 {
     uint64_t most = 0, next = 0;
@@ -34,17 +35,25 @@ static uint64_t error_of(const struct plan *plan, bool *unknown)
 
 static void clocks_put(struct rope *to, const struct plan *plan)
 {
-    static const char by_start[] = "each process begins at 0: times of two processes say nothing about each other";
-    static const char by_fleet[] = "by the clocks that custream fleet found: of each process, what its clock was ahead of the fleet's "
-                                   "is taken off; times of two processes differ by clock_error_ns at most";
-    static const char by_wall[] = "by baseTimeNanoseconds, the wall clock: times of two processes of one host differ by clock_error_ns at "
-                                  "most, if nobody has set its clock between their starts; times of several hosts are as good as their "
+    static const char by_start[] =
+        "each process begins at 0: times of two processes say nothing about each other";
+    static const char by_fleet[] =
+        "by the clocks that custream fleet found: of each process, what its clock was ahead of the "
+        "fleet's "
+        "is taken off; times of two processes differ by clock_error_ns at most";
+    static const char by_wall[] = "by baseTimeNanoseconds, the wall clock: times of two processes "
+                                  "of one host differ by clock_error_ns at "
+                                  "most, if nobody has set its clock between their starts; times "
+                                  "of several hosts are as good as their "
                                   "clocks were synchronised";
     bool unknown;
     const uint64_t error = error_of(plan, &unknown);
     if (plan->align_start) return rope_print(to, "\"align\":\"start\",\"clocks\":\"%s\"", by_start);
-    rope_print(to, "\"align\":\"%s\",\"clock_error_ns\":%" PRIu64 ",\"clock_error_unknown\":%s,\"clocks\":\"%s\"",
-               plan->clocks.count ? "clocks" : "clock", error, flag(unknown), plan->clocks.count ? by_fleet : by_wall);
+    rope_print(to,
+        "\"align\":\"%s\",\"clock_error_ns\":%" PRIu64
+        ",\"clock_error_unknown\":%s,\"clocks\":\"%s\"",
+        plan->clocks.count ? "clocks" : "clock", error, flag(unknown),
+        plan->clocks.count ? by_fleet : by_wall);
 }
 
 static void file_put(struct rope *to, const struct plan *plan, const struct file *file)
@@ -54,20 +63,24 @@ static void file_put(struct rope *to, const struct plan *plan, const struct file
     rope_print(to, "{\"file\":");
     rope_string(to, file->shown, strlen(file->shown));
     rope_print(to, ",\"process\":\"%s\",\"pid\":%" PRIu64, process->label, file->pid);
-    if (file->has_rank) rope_print(to, ",\"rank\": %" PRIu64 ",\"world_size\":%" PRIu64, file->rank, file->world);
+    if (file->has_rank)
+        rope_print(to, ",\"rank\": %" PRIu64 ",\"world_size\":%" PRIu64, file->rank, file->world);
     member_put(to, "host", kept_at(file, KEPT_METADATA, "/host"));
     member_put(to, "job", kept_at(file, KEPT_METADATA, "/job"));
     if (file->part) rope_print(to, ",\"part\":%" PRIu64, file->part);
     if (file->has_base) rope_print(to, ",\"baseTimeNanoseconds\":%" PRId64, file->base);
     rope_print(to, ",\"shift_ns\":%" PRId64, time_merged(process, process->first) - process->first);
     if (clock)
-        rope_print(to, ",\"clock\":{\"offset_ns\":%.0f,\"drift_ppb\":%.3f,\"error_ns\":%.0f}", clock->offset_ns, clock->drift_ppb, clock->error_ns);
+        rope_print(to, ",\"clock\":{\"offset_ns\":%.0f,\"drift_ppb\":%.3f,\"error_ns\":%.0f}",
+            clock->offset_ns, clock->drift_ppb, clock->error_ns);
     if (file->has_error) rope_print(to, ",\"clock_error_ns\":%" PRIu64, file->error_ns);
     member_put(to, "gpu_sample", kept_at(file, KEPT_METADATA, "/gpu_sample"));
-    rope_print(to, ",\"truncated\":%s,\"complete\":%s,\"pids\":{", flag(file->cut), flag(file->complete));
+    rope_print(
+        to, ",\"truncated\":%s,\"complete\":%s,\"pids\":{", flag(file->cut), flag(file->complete));
     for (size_t g = 0; g < file->group_count; g++) {
         const char *pid = file->groups[g].pid;
-        rope_print(to, *pid == '"' ? "%s%s:%" PRIu32 : "%s\"%s\":%" PRIu32, g ? "," : "", pid, file->groups[g].merged);
+        rope_print(to, *pid == '"' ? "%s%s:%" PRIu32 : "%s\"%s\":%" PRIu32, g ? "," : "", pid,
+            file->groups[g].merged);
     }
     rope_print(to, "}}");
 }
@@ -79,8 +92,10 @@ static double cut_seconds(const struct plan *plan)
 {
     int64_t end = plan->begin;
     for (size_t i = 0; i < plan->file_count; i++)
-        if (plan->files[i].first <= plan->files[i].last && plan->files[i].last > end) end = plan->files[i].last;
-    const int64_t until = plan->begin + plan->window[1] < end ? plan->begin + plan->window[1] : end, from = plan->begin + plan->window[0];
+        if (plan->files[i].first <= plan->files[i].last && plan->files[i].last > end)
+            end = plan->files[i].last;
+    const int64_t until = plan->begin + plan->window[1] < end ? plan->begin + plan->window[1] : end,
+                  from = plan->begin + plan->window[0];
     return until > from ? (double)(until - from) * 1e-9 : 0;
 }
 
@@ -96,7 +111,8 @@ static unsigned format_of(const struct plan *plan)
 static bool all_complete(const struct plan *plan)
 {
     bool complete = true;
-    for (size_t i = 0; i < plan->file_count && !plan->range; i++) complete &= plan->files[i].complete;
+    for (size_t i = 0; i < plan->file_count && !plan->range; i++)
+        complete &= plan->files[i].complete;
     return complete; /* a range has ended, even if its process goes on */
 }
 
@@ -104,14 +120,19 @@ static bool all_complete(const struct plan *plan)
 static void cut_header_put(struct rope *to, const struct plan *plan)
 {
     const struct file *file = &plan->files[plan->file_count - 1];
-    if (file->has_rank) rope_print(to, "\"distributedInfo\": {\"rank\": %" PRIu64 ", \"world_size\": %" PRIu64 "},\n", file->rank, file->world);
-    rope_print(to, "\"metadata\":"); /* it begins as those of all traces do, by which one may be written over */
+    if (file->has_rank)
+        rope_print(to,
+            "\"distributedInfo\": {\"rank\": %" PRIu64 ", \"world_size\": %" PRIu64 "},\n",
+            file->rank, file->world);
+    rope_print(to, "\"metadata\":"); /* it begins as those of all traces do, by which one may be
+                                        written over */
     row_print(to, kept_at(file, KEPT_METADATA, ""));
     to->length--;
     rope_print(to, ",\"cut\":{\"%s\":", plan->range ? "range" : "from_ns");
     if (plan->range) rope_string(to, plan->range, strlen(plan->range));
     else rope_print(to, "%" PRId64, plan->base + plan->begin + plan->window[0]);
-    rope_print(to, ",\"seconds\":%.9f,\"files\":%zu}},\n\"traceEvents\":[", cut_seconds(plan), plan->file_count);
+    rope_print(to, ",\"seconds\":%.9f,\"files\":%zu}},\n\"traceEvents\":[", cut_seconds(plan),
+        plan->file_count);
 }
 
 /* Counts of the file are not those of the cut: its rows say them. */
@@ -143,14 +164,19 @@ static bool is_first(const struct plan *plan, size_t file, const struct group *g
 
 static void row_begin(struct rope *to, const struct group *group, const char *name)
 {
-    rope_print(to, "%s\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%s,\"args\":{", to->at[to->length - 1] == '[' ? "" : ",",
-               name, group->merged, strcmp(group->tid, "0") ? group->tid : "1");
+    rope_print(to, "%s\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%s,\"args\":{",
+        to->at[to->length - 1] == '[' ? "" : ",", name, group->merged,
+        strcmp(group->tid, "0") ? group->tid : "1");
 }
 
 /* What stands between the quotes of a JSON string. */
-static void inside_put(struct rope *to, const char *string) { rope_put(to, string + 1, strlen(string) - 2); }
+static void inside_put(struct rope *to, const char *string)
+{
+    rope_put(to, string + 1, strlen(string) - 2);
+}
 
-static void group_put(struct rope *to, const struct file *file, const struct process *process, const struct group *group)
+static void group_put(struct rope *to, const struct file *file, const struct process *process,
+    const struct group *group)
 {
     const bool host = group->has_number && group->number == file->pid;
     const uint32_t place = (uint32_t)file->process * MERGED_GPU_STEP;
@@ -170,7 +196,10 @@ static void group_put(struct rope *to, const struct file *file, const struct pro
         rope_print(to, "\"}}");
     }
     row_begin(to, group, "process_sort_index");
-    rope_print(to, "\"sort_index\":%" PRIu32 "}}", group->gpu ? place + 1 + group->ordinal : host ? place : place + MERGED_GPU_STEP - 1);
+    rope_print(to, "\"sort_index\":%" PRIu32 "}}",
+        group->gpu ? place + 1 + group->ordinal
+        : host     ? place
+                   : place + MERGED_GPU_STEP - 1);
 }
 
 void header_put(struct rope *to, const struct plan *plan)
@@ -180,7 +209,8 @@ void header_put(struct rope *to, const struct plan *plan)
     rope_print(to, "\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"merged\":{");
     clocks_put(to, plan);
     if (plan->windowed)
-        rope_print(to, ",\"window_ns\":[%" PRId64 ",%" PRId64 "]", plan->begin + plan->window[0], plan->begin + plan->window[1]);
+        rope_print(to, ",\"window_ns\":[%" PRId64 ",%" PRId64 "]", plan->begin + plan->window[0],
+            plan->begin + plan->window[1]);
     rope_print(to, ",\n\"files\":[");
     for (size_t i = 0; i < plan->file_count; i++) {
         rope_print(to, i ? ",\n" : "\n");
@@ -190,7 +220,8 @@ void header_put(struct rope *to, const struct plan *plan)
     for (size_t i = 0; i < plan->file_count; i++) {
         const struct file *file = &plan->files[i];
         for (size_t g = 0; g < file->group_count; g++)
-            if (is_first(plan, i, &file->groups[g])) group_put(to, file, &plan->processes[file->process], &file->groups[g]);
+            if (is_first(plan, i, &file->groups[g]))
+                group_put(to, file, &plan->processes[file->process], &file->groups[g]);
     }
 }
 
@@ -205,7 +236,8 @@ struct sum {
  * beside each other, the last one last. */
 static bool counts(const struct plan *plan, size_t i, const struct sum *sum)
 {
-    return i + 1 == plan->file_count || plan->files[i + 1].process != plan->files[i].process || strncmp(sum->path, "/no_room", 8);
+    return i + 1 == plan->file_count || plan->files[i + 1].process != plan->files[i].process ||
+           strncmp(sum->path, "/no_room", 8);
 }
 
 static bool sums_make(const struct plan *plan, struct sum *sums, size_t count)
@@ -214,32 +246,45 @@ static bool sums_make(const struct plan *plan, struct sum *sums, size_t count)
         for (size_t s = 0; s < count; s++) {
             uint64_t value;
             if (!plan->files[i].has_totals) return false;
-            if (value_natural(kept_at(&plan->files[i], KEPT_TOTALS, sums[s].path), &value)) sums[s].value += counts(plan, i, &sums[s]) ? value : 0;
+            if (value_natural(kept_at(&plan->files[i], KEPT_TOTALS, sums[s].path), &value))
+                sums[s].value += counts(plan, i, &sums[s]) ? value : 0;
             else if (!strchr(sums[s].path + 1, '/')) return false;
         }
     return true;
 }
 
 /* "GROUP":{...} of the sums from..to, those that are 0 only with `zeros`. */
-static void sums_put(struct rope *to, const char *group, const struct sum *from, const struct sum *end, bool zeros)
+static void sums_put(
+    struct rope *to, const char *group, const struct sum *from, const struct sum *end, bool zeros)
 {
     bool first = true;
     for (const struct sum *sum = from; sum < end; sum++) {
         if (!sum->value && !zeros) continue;
         if (first) rope_print(to, ",\"%s\":{", group);
-        rope_print(to, "%s\"%s\":%" PRIu64, first ? "" : ",", strrchr(sum->path, '/') + 1, sum->value);
+        rope_print(
+            to, "%s\"%s\":%" PRIu64, first ? "" : ",", strrchr(sum->path, '/') + 1, sum->value);
         first = false;
     }
     if (!first) rope_print(to, "}");
 }
 
-/* What the files' own totals come to. In a window, and where a file has none, nothing can be said. */
+/* What the files' own totals come to. In a window, and where a file has none, nothing can be said.
+ */
 static void totals_put(struct rope *to, const struct plan *plan)
 {
-    enum { RECORDED, LOST, NOT_WRITTEN, KERNELS = NOT_WRITTEN + 2, NO_ROOM = KERNELS + 8, SUMS = NO_ROOM + CS_NO_ROOM_KINDS };
-    struct sum sums[SUMS] = {{.path = "/recorded"}, {.path = "/lost_records"}, {.path = "/not_written/calls"}, {.path = "/not_written/gpu_work"},
-                             {.path = "/gpu/kernels"}, {.path = "/gpu/copies"}, {.path = "/gpu/memsets"}, {.path = "/gpu/graphs"},
-                             {.path = "/gpu/ranges"}, {.path = "/gpu/overhead"}, {.path = "/gpu/without_call"}, {.path = "/gpu/lost"}};
+    enum {
+        RECORDED,
+        LOST,
+        NOT_WRITTEN,
+        KERNELS = NOT_WRITTEN + 2,
+        NO_ROOM = KERNELS + 8,
+        SUMS = NO_ROOM + CS_NO_ROOM_KINDS
+    };
+    struct sum sums[SUMS] = {{.path = "/recorded"}, {.path = "/lost_records"},
+        {.path = "/not_written/calls"}, {.path = "/not_written/gpu_work"}, {.path = "/gpu/kernels"},
+        {.path = "/gpu/copies"}, {.path = "/gpu/memsets"}, {.path = "/gpu/graphs"},
+        {.path = "/gpu/ranges"}, {.path = "/gpu/overhead"}, {.path = "/gpu/without_call"},
+        {.path = "/gpu/lost"}};
     char paths[CS_NO_ROOM_KINDS][64];
     for (int kind = 0; kind < CS_NO_ROOM_KINDS; kind++) {
         snprintf(paths[kind], sizeof paths[kind], "/no_room/%s", cs_no_room_info[kind].name);
@@ -247,8 +292,10 @@ static void totals_put(struct rope *to, const struct plan *plan)
     }
     rope_print(to, "\"totals\":{\"complete\":%s", flag(all_complete(plan)));
     if (!plan->windowed && sums_make(plan, sums, SUMS)) {
-        rope_print(to, ",\"recorded\":%" PRIu64 ",\"lost_records\":%" PRIu64, sums[RECORDED].value, sums[LOST].value);
-        sums_put(to, "not_written", sums + NOT_WRITTEN, sums + KERNELS, sums[NOT_WRITTEN].value || sums[NOT_WRITTEN + 1].value);
+        rope_print(to, ",\"recorded\":%" PRIu64 ",\"lost_records\":%" PRIu64, sums[RECORDED].value,
+            sums[LOST].value);
+        sums_put(to, "not_written", sums + NOT_WRITTEN, sums + KERNELS,
+            sums[NOT_WRITTEN].value || sums[NOT_WRITTEN + 1].value);
         sums_put(to, "no_room", sums + NO_ROOM, sums + SUMS, false);
         sums_put(to, "gpu", sums + KERNELS, sums + NO_ROOM, true);
     }
@@ -264,7 +311,8 @@ void trailer_put(struct rope *to, const struct plan *plan)
     for (size_t i = 0; i < plan->file_count; i++) {
         rope_print(to, i ? ",\n{\"file\":" : "\n{\"file\":");
         rope_string(to, plan->files[i].shown, strlen(plan->files[i].shown));
-        for (int k = 0; k < KEPTS; k++) member_put(to, kept_names[k], kept_at(&plan->files[i], (enum kept)k, ""));
+        for (int k = 0; k < KEPTS; k++)
+            member_put(to, kept_names[k], kept_at(&plan->files[i], (enum kept)k, ""));
         rope_print(to, "}");
     }
     rope_print(to, "]}\n");

@@ -1,4 +1,5 @@
-/* custream merge: traces of ranks, of processes, or the parts of one, in one timeline. Options are judged before any file is read. */
+/* custream merge: traces of ranks, of processes, or the parts of one, in one timeline. Options are
+ * judged before any file is read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,13 @@ static int window_read(struct plan *plan, const char *text)
     const char *at = text;
     plan->windowed = true;
     const bool begins = duration_read(at, &at, &plan->window[0]) && *at == ',';
-    if (begins && duration_read(at + 1, &at, &plan->window[1]) && !*at && plan->window[0] < plan->window[1]) return STATUS_OK;
+    if (begins && duration_read(at + 1, &at, &plan->window[1]) && !*at &&
+        plan->window[0] < plan->window[1])
+        return STATUS_OK;
     return complain(NAME,
-                    "--window='%s': FROM,TO are wanted, from the first event on, in seconds or with a unit (s, ms, us, ns): 1.5,2 or 20ms,30ms", text);
+        "--window='%s': FROM,TO are wanted, from the first event on, in seconds or with a unit (s, "
+        "ms, us, ns): 1.5,2 or 20ms,30ms",
+        text);
 }
 
 static int request_read(struct request *request, int argc, char **argv)
@@ -38,19 +43,25 @@ static int request_read(struct request *request, int argc, char **argv)
         else if (flag == FLAG_ALIGN) {
             request->plan.align_start = !strcmp(optarg, "start");
             const bool good = request->plan.align_start || !strcmp(optarg, "clock");
-            status = good ? STATUS_OK : complain(NAME, "--align='%s': it is clock or start", optarg);
-        }
-        else if (flag == FLAG_WINDOW) status = window_read(&request->plan, optarg);
+            status =
+                good ? STATUS_OK : complain(NAME, "--align='%s': it is clock or start", optarg);
+        } else if (flag == FLAG_WINDOW) status = window_read(&request->plan, optarg);
         else if (flag == FLAG_CLOCKS) clocks = optarg;
         else if (flag == FLAG_RANGE) request->plan.range = optarg;
     }
-    for (; optind < argc; optind++) request->files[request->file_count++] = argv[optind]; /* behind "--" */
+    for (; optind < argc; optind++)
+        request->files[request->file_count++] = argv[optind]; /* behind "--" */
     if (status != STATUS_OK) return status;
-    if (!request->to || !*request->to) return complain(NAME, "-o OUT is missing: where the merged trace goes; 'custream help merge' says more");
-    if (!strcmp(request->to, "-")) return complain(NAME, "-o -: the merged trace needs a file, not standard output");
+    if (!request->to || !*request->to)
+        return complain(NAME,
+            "-o OUT is missing: where the merged trace goes; 'custream help merge' says more");
+    if (!strcmp(request->to, "-"))
+        return complain(NAME, "-o -: the merged trace needs a file, not standard output");
     if (!request->file_count) return complain(NAME, "which files? 'custream help merge' says more");
-    if (request->plan.range && (request->plan.windowed || clocks || request->file_count > 1)) return complain(NAME, "--range: of one trace, without --window and --clocks");
-    if (clocks && request->plan.align_start) return complain(NAME, "--clocks and --align=start: it is one or the other");
+    if (request->plan.range && (request->plan.windowed || clocks || request->file_count > 1))
+        return complain(NAME, "--range: of one trace, without --window and --clocks");
+    if (clocks && request->plan.align_start)
+        return complain(NAME, "--clocks and --align=start: it is one or the other");
     return !clocks || clocks_read(&request->plan.clocks, clocks) ? STATUS_OK : STATUS_UNUSABLE;
 }
 
@@ -74,9 +85,14 @@ static bool merge(struct plan *plan, const char *to, char **files, size_t count)
     return out_close(&out, good);
 }
 
-bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from, int64_t until, int64_t *begin, struct refusal *refusals)
+bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from,
+    int64_t until, int64_t *begin, struct refusal *refusals)
 {
-    struct plan plan = {.windowed = true, .wall = true, .window = {from, until}, .shown = shown, .refusals = refusals};
+    struct plan plan = {.windowed = true,
+        .wall = true,
+        .window = {from, until},
+        .shown = shown,
+        .refusals = refusals};
     const bool good = merge(&plan, to, files, count);
     *begin = plan.base + plan.begin;
     plan_free(&plan);
@@ -89,10 +105,12 @@ int command_merge(int argc, char **argv)
     if (!(request.files = calloc((size_t)argc + 1, sizeof *request.files))) out_of_memory();
     int status = request_read(&request, argc, argv);
     const struct plan *plan = &request.plan;
-    if (status == STATUS_OK && !merge(&request.plan, request.to, request.files, request.file_count)) status = plan->idle ? STATUS_BROKEN : STATUS_UNUSABLE;
+    if (status == STATUS_OK && !merge(&request.plan, request.to, request.files, request.file_count))
+        status = plan->idle ? STATUS_BROKEN : STATUS_UNUSABLE;
     if (status == STATUS_OK)
-        printf("%s: %zu file%s, %zu process%s\n", request.to, plan->file_count, plan->file_count == 1 ? "" : "s", plan->process_count,
-               plan->process_count == 1 ? "" : "es");
+        printf("%s: %zu file%s, %zu process%s\n", request.to, plan->file_count,
+            plan->file_count == 1 ? "" : "s", plan->process_count,
+            plan->process_count == 1 ? "" : "es");
     plan_free(&request.plan);
     free(request.files);
     return status;

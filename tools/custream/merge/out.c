@@ -15,7 +15,8 @@
 #include "tools/custream/show.h"
 #include "tools/custream/trace/gz.h"
 
-/* What goes away if the process ends too early. While a file and its name here change, the signals wait. */
+/* What goes away if the process ends too early. While a file and its name here change, the signals
+ * wait. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 
@@ -49,14 +50,15 @@ static void signals_tidy(void)
 {
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (signal(ends[i], tidy_and_end) == SIG_IGN) signal(ends[i], SIG_IGN);
-    atexit(tidy); /* memory may run out */
+    atexit(tidy);             /* memory may run out */
     signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails, and is told */
 }
 
 const char *out_refusal(const struct cs_claim *claim, int *length)
 {
     static const char by_force[] = " (CUSTREAM_FORCE=on";
-    const char *why = claim->refusal ? claim->refusal : strerror(errno), *force = strstr(why, by_force);
+    const char *why = claim->refusal ? claim->refusal : strerror(errno),
+               *force = strstr(why, by_force);
     *length = (int)(force ? (size_t)(force - why) : strlen(why));
     return why;
 }
@@ -74,7 +76,10 @@ static bool is_input(const struct out *out, char *const *inputs, size_t count)
     struct stat here, input;
     for (size_t i = 0; i < count && !fstat(out->claim.fd, &here); i++)
         if (!stat(inputs[i], &input) && here.st_dev == input.st_dev && here.st_ino == input.st_ino)
-            return complain(out->command, "%s: is one of the traces to merge; the merged one needs a file of its own", out->path), true;
+            return complain(out->command,
+                       "%s: is one of the traces to merge; the merged one needs a file of its own",
+                       out->path),
+                   true;
     return false;
 }
 
@@ -82,15 +87,21 @@ static bool is_input(const struct out *out, char *const *inputs, size_t count)
 static bool temporary_open(struct out *out, const char *end)
 {
     const size_t length = strlen(out->path);
-    const bool packed = !out->raw && !out->packets && length > 3 && !strcmp(out->path + length - 3, ".gz");
+    const bool packed =
+        !out->raw && !out->packets && length > 3 && !strcmp(out->path + length - 3, ".gz");
     struct stat about;
-    snprintf(out->temporary, sizeof out->temporary, "%s.%d.%s", out->claim.path, (int)getpid(), end);
+    snprintf(
+        out->temporary, sizeof out->temporary, "%s.%d.%s", out->claim.path, (int)getpid(), end);
     const int fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return complain(out->command, "%s: cannot be written: %s", out->temporary, strerror(errno)), false;
+    if (fd < 0)
+        return complain(out->command, "%s: cannot be written: %s", out->temporary, strerror(errno)),
+               false;
     unfinished = out->temporary;
-    if (!out->claim.made && !fstat(out->claim.fd, &about)) (void)!fchown(fd, about.st_uid, about.st_gid), (void)!fchmod(fd, about.st_mode & 0777);
+    if (!out->claim.made && !fstat(out->claim.fd, &about))
+        (void)!fchown(fd, about.st_uid, about.st_gid), (void)!fchmod(fd, about.st_mode & 0777);
     out->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (out->fd >= 0 && (out->file = gzdopen(fd, packed ? "wb4" : "wbT"))) return gzbuffer(out->file, 256 * 1024), true;
+    if (out->fd >= 0 && (out->file = gzdopen(fd, packed ? "wb4" : "wbT")))
+        return gzbuffer(out->file, 256 * 1024), true;
     close(fd);
     if (out->fd >= 0) close(out->fd);
     unlink(out->temporary);
@@ -120,11 +131,14 @@ static bool begin(struct out *out, char *const *inputs, size_t count)
 bool out_open(struct out *out, const char *path, char *const *inputs, size_t count)
 {
     const char *extension = cs_trace_extension(path);
-    *out = (struct out){.command = "custream merge", .path = path, .packets = extension && cs_trace_extension_is_packets(extension)};
+    *out = (struct out){.command = "custream merge",
+        .path = path,
+        .packets = extension && cs_trace_extension_is_packets(extension)};
     return begin(out, inputs, count);
 }
 
-bool out_open_as_is(const char *command, struct out *out, const char *path, char *const *inputs, size_t count)
+bool out_open_as_is(
+    const char *command, struct out *out, const char *path, char *const *inputs, size_t count)
 {
     *out = (struct out){.command = command, .path = path};
     return begin(out, inputs, count);
@@ -154,7 +168,8 @@ static void closed(struct out *out)
 
 static bool write_failed(const struct out *out)
 {
-    complain(out->command, "%s: cannot be written: %s", out->path, out->error ? strerror(out->error) : "write error");
+    complain(out->command, "%s: cannot be written: %s", out->path,
+        out->error ? strerror(out->error) : "write error");
     return false;
 }
 
@@ -169,7 +184,8 @@ static bool become_packets(struct out *out)
     spooled = text;
     out->packets = false;
     close(out->fd);
-    bool good = temporary_open(out, "packets"); /* its name stands where `unfinished` looks before it is there */
+    bool good = temporary_open(
+        out, "packets"); /* its name stands where `unfinished` looks before it is there */
     if (good && rows_convert(text, ROWS_PACKETS, out_put, out, error) == JSON_BROKEN) {
         complain(out->command, "%s: %s", out->path, error);
         gzclose(out->file);
@@ -188,8 +204,13 @@ static bool finish(struct out *out)
     if (out->packets && !become_packets(out)) return false;
     closed(out);
     if (out->failed) return write_failed(out);
-    if (fsync(out->fd) && errno != EINVAL) return complain(out->command, "%s: cannot be written: %s", out->path, strerror(errno)), false;
-    if (!cs_claim_stands(&out->claim)) return complain(out->command, "%s: another file has come to this name meanwhile, which stays", out->path), false;
+    if (fsync(out->fd) && errno != EINVAL)
+        return complain(out->command, "%s: cannot be written: %s", out->path, strerror(errno)),
+               false;
+    if (!cs_claim_stands(&out->claim))
+        return complain(out->command,
+                   "%s: another file has come to this name meanwhile, which stays", out->path),
+               false;
     if (!rename(out->temporary, out->claim.path)) return true;
     return complain(out->command, "%s: cannot be written: %s", out->path, strerror(errno)), false;
 }

@@ -17,9 +17,11 @@
 
 static const char NAME[] = "custream merge";
 
-const char *const kept_names[KEPTS] = {"distributedInfo", "metadata", "totals", "deviceProperties", "defaultStreamAudit", "neverDestroyed"};
+const char *const kept_names[KEPTS] = {"distributedInfo", "metadata", "totals", "deviceProperties",
+    "defaultStreamAudit", "neverDestroyed"};
 
-static bool refuse(const struct plan *plan, const struct file *file, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool refuse(const struct plan *plan, const struct file *file, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static bool refuse(const struct plan *plan, const struct file *file, const char *format, ...)
 {
     struct refusal own;
@@ -34,8 +36,8 @@ static bool refuse(const struct plan *plan, const struct file *file, const char 
 
 /* --- ids --- */
 
-static const uint64_t range_begins[ID_RANGES + 1] = {0,          UINT64_C(1) << 40, UINT64_C(1) << 41, UINT64_C(1) << 42, UINT64_C(1) << 43,
-                                                     UINT64_C(1) << 44, UINT64_C(1) << 53};
+static const uint64_t range_begins[ID_RANGES + 1] = {0, UINT64_C(1) << 40, UINT64_C(1) << 41,
+    UINT64_C(1) << 42, UINT64_C(1) << 43, UINT64_C(1) << 44, UINT64_C(1) << 53};
 
 int id_range(uint64_t id)
 {
@@ -73,14 +75,16 @@ static void scalar_put(char to[GROUP_TEXT], yyjson_val *value)
 static struct group *group_at(struct file *file, const struct merge_row *row)
 {
     yyjson_val *pid = row->at[ROW_PID];
-    struct group *group = (struct group *)group_of(file, pid), made = {.key = value_hash(0, pid), .tid = "1"};
+    struct group *group = (struct group *)group_of(file, pid),
+                 made = {.key = value_hash(0, pid), .tid = "1"};
     if (group) return group;
     if (pid) scalar_put(made.pid, pid);
     if (pid && !*made.pid) return NULL;
     if (row->at[ROW_TID]) scalar_put(made.tid, row->at[ROW_TID]);
     if (!*made.tid) strcpy(made.tid, "1");
     made.has_number = !yyjson_is_str(pid) && value_natural(pid, &made.number);
-    file->groups = array_room(file->groups, file->group_count, &file->group_capacity, sizeof *group);
+    file->groups =
+        array_room(file->groups, file->group_count, &file->group_capacity, sizeof *group);
     group = &file->groups[file->group_count++];
     *group = made;
     return group;
@@ -109,7 +113,9 @@ static void name_seen(struct group *group, const struct merge_row *row)
 static void range_seen(struct file *file, const struct merge_row *row)
 {
     int64_t ts, duration;
-    if (!yyjson_equals_str(row->at[ROW_CAT], "user_annotation") || !yyjson_equals_str(row->at[ROW_NAME], file->range)) return;
+    if (!yyjson_equals_str(row->at[ROW_CAT], "user_annotation") ||
+        !yyjson_equals_str(row->at[ROW_NAME], file->range))
+        return;
     if (!value_ns(row->at[ROW_TS], &ts) || !value_ns(row->at[ROW_DUR], &duration)) return;
     file->range_from = ts;
     file->range_until = ts + duration;
@@ -127,7 +133,7 @@ static bool survey_row(void *of, struct json *json, char error[256])
     struct group *group = good ? group_at(file, &row) : NULL;
     if (!group) {
         snprintf(error, 256, "event %llu has %s", (unsigned long long)file->rows,
-                 good ? "no pid that is one" : "no ph, or a member twice");
+            good ? "no pid that is one" : "no ph, or a member twice");
         return false;
     }
     id_seen(file, row.at[ROW_ID]);
@@ -136,8 +142,10 @@ static bool survey_row(void *of, struct json *json, char error[256])
     yyjson_arr_foreach(row.at[ROW_WAIT_IDS], i, count, waits) id_seen(file, waits);
     if (row.ph == 'X' && file->range) range_seen(file, &row);
     if (row.ph == 'M') return name_seen(group, &row), true;
-    if (!value_ns(row.at[ROW_TS], &ts) || (row.at[ROW_DUR] && !value_ns(row.at[ROW_DUR], &duration))) {
-        snprintf(error, 256, "event %llu has no time that is a number", (unsigned long long)file->rows);
+    if (!value_ns(row.at[ROW_TS], &ts) ||
+        (row.at[ROW_DUR] && !value_ns(row.at[ROW_DUR], &duration))) {
+        snprintf(
+            error, 256, "event %llu has no time that is a number", (unsigned long long)file->rows);
         return false;
     }
     if (file->first > file->last) file->first = file->last = ts;
@@ -151,7 +159,8 @@ static bool survey_member(void *of, struct json *json, char error[256])
     struct file *file = of;
     (void)error;
     const char *number = yyjson_get_raw(json->value);
-    if (!strcmp(json->name, "baseTimeNanoseconds") && number && strlen(number) < 20 && !number[strspn(number, "0123456789")]) {
+    if (!strcmp(json->name, "baseTimeNanoseconds") && number && strlen(number) < 20 &&
+        !number[strspn(number, "0123456789")]) {
         file->has_base = true;
         file->base = strtoll(number, NULL, 10);
     }
@@ -174,19 +183,24 @@ static void file_settle(struct file *file)
 {
     yyjson_val *complete = kept_at(file, KEPT_TOTALS, "/complete");
     file->ours = metadata_is_ours(kept_at(file, KEPT_METADATA, ""));
-    file->has_error = value_natural(kept_at(file, KEPT_METADATA, "/clock_error_ns"), &file->error_ns);
+    file->has_error =
+        value_natural(kept_at(file, KEPT_METADATA, "/clock_error_ns"), &file->error_ns);
     file->has_rank = value_natural(kept_at(file, KEPT_INFO, "/rank"), &file->rank);
     if (!value_natural(kept_at(file, KEPT_INFO, "/world_size"), &file->world)) file->world = 1;
     file->has_totals = file->ours && complete;
-    file->complete = !file->cut && !yyjson_is_false(complete) && !kept_at(file, KEPT_TOTALS, "/ended");
+    file->complete =
+        !file->cut && !yyjson_is_false(complete) && !kept_at(file, KEPT_TOTALS, "/ended");
     for (size_t i = 0; i < file->group_count; i++) {
         struct group *group = &file->groups[i];
         const char *called[] = {group->labels, group->name};
         uint32_t gpu = TRACE_NO_GPU;
         if (!group->has_number) continue;
         for (int n = 0; n < 2 && gpu == TRACE_NO_GPU; n++)
-            gpu = gpu_of_process(file->ours, (int64_t)group->number, called[n] ? called[n] + 1 : "");
-        group->gpu = gpu != TRACE_NO_GPU && group->number < MERGED_GPUS; /* those of a merged trace have pids of their own */
+            gpu =
+                gpu_of_process(file->ours, (int64_t)group->number, called[n] ? called[n] + 1 : "");
+        group->gpu =
+            gpu != TRACE_NO_GPU &&
+            group->number < MERGED_GPUS; /* those of a merged trace have pids of their own */
         group->ordinal = group->gpu ? gpu : 0;
         if (!group->gpu && group->name && !file->pid) file->pid = group->number;
     }
@@ -198,14 +212,17 @@ static bool survey(const struct plan *plan, struct file *file)
     char error[256];
     struct stat about;
     file->last = -1;
-    if (!stat(file->path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) /* a pipe would keep it waiting for ever, the second time */
+    if (!stat(file->path, &about) && !S_ISREG(about.st_mode) &&
+        !S_ISDIR(about.st_mode)) /* a pipe would keep it waiting for ever, the second time */
         return refuse(plan, file, "no regular file, and it is to be read twice");
     const enum json_step end = source_read(file->path, &sink, error);
     if (end == JSON_BROKEN) return refuse(plan, file, "%s", error);
     file->cut = end == JSON_CUT;
     if (file->cut)
-        complain(NAME, "%s: truncated, as when a process is killed while it writes; merged are the %llu events before that", file->shown,
-                 (unsigned long long)file->rows);
+        complain(NAME,
+            "%s: truncated, as when a process is killed while it writes; merged are the %llu "
+            "events before that",
+            file->shown, (unsigned long long)file->rows);
     if (!stat(file->path, &about)) file->device = about.st_dev, file->inode = about.st_ino;
     file_settle(file);
     return true;
@@ -215,26 +232,37 @@ static bool survey(const struct plan *plan, struct file *file)
 
 static bool same_process(const struct file *a, const struct file *b)
 {
-    return a->ours && b->ours && a->has_base && b->has_base && a->base == b->base && a->pid == b->pid;
+    return a->ours && b->ours && a->has_base && b->has_base && a->base == b->base &&
+           a->pid == b->pid;
 }
 
 /* Whether it may stand beside those before it. */
 static bool file_fits(const struct plan *plan, const struct file *file)
 {
     for (const struct file *a = plan->files; a < file; a++) {
-        if (a->device == file->device && a->inode == file->inode) return refuse(plan, file, "the same file as %s", a->shown);
+        if (a->device == file->device && a->inode == file->inode)
+            return refuse(plan, file, "the same file as %s", a->shown);
         if (same_process(a, file) && (!a->part || a->part == file->part))
-            return refuse(plan, file, "the same trace as %s, of process %llu", a->shown, (unsigned long long)file->pid);
+            return refuse(plan, file, "the same trace as %s, of process %llu", a->shown,
+                (unsigned long long)file->pid);
     }
-    if (!plan->align_start && !file->has_base && (plan->given > 1 || plan->wall)) return refuse(plan, file, "no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0");
-    const int64_t ahead = file->base - (int64_t)time(NULL) * 1000000000; /* of processes that run: none is more than TIME_MAX behind another then */
-    if (plan->refusals && plan->given > 1 && (ahead > TIME_MAX / 2 || ahead < -TIME_MAX / 2)) return refuse(plan, file, "it began more than 36 years before now, or after");
+    if (!plan->align_start && !file->has_base && (plan->given > 1 || plan->wall))
+        return refuse(plan, file,
+            "no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at "
+            "0");
+    const int64_t ahead =
+        file->base -
+        (int64_t)time(NULL) *
+            1000000000; /* of processes that run: none is more than TIME_MAX behind another then */
+    if (plan->refusals && plan->given > 1 && (ahead > TIME_MAX / 2 || ahead < -TIME_MAX / 2))
+        return refuse(plan, file, "it began more than 36 years before now, or after");
     return true;
 }
 
 static void file_free(struct file *file)
 {
-    for (size_t g = 0; g < file->group_count; g++) free(file->groups[g].name), free(file->groups[g].labels);
+    for (size_t g = 0; g < file->group_count; g++)
+        free(file->groups[g].name), free(file->groups[g].labels);
     for (int k = 0; k < KEPTS; k++) yyjson_doc_free(file->kept[k]);
     free(file->groups);
 }
@@ -257,14 +285,19 @@ static void processes_find(struct plan *plan)
         struct process *process = &plan->processes[file->process];
         if (file->process == plan->process_count) {
             plan->process_count++;
-            *process = (struct process){.order = i, .base = file->base, .rank = file->rank, .pid = file->pid, .first = INT64_MAX};
+            *process = (struct process){.order = i,
+                .base = file->base,
+                .rank = file->rank,
+                .pid = file->pid,
+                .first = INT64_MAX};
         }
         if (file->first <= file->last && file->first < process->first) process->first = file->first;
         if (file->error_ns > process->error_ns) process->error_ns = file->error_ns;
         process->has_error |= file->has_error;
         for (int range = 0; range < ID_RANGES; range++)
             if (file->ids[range] > process->ids[range]) process->ids[range] = file->ids[range];
-        plan->ranked |= file->world > 1 || (file->has_rank && plan->files[0].has_rank && file->rank != plan->files[0].rank);
+        plan->ranked |= file->world > 1 || (file->has_rank && plan->files[0].has_rank &&
+                                               file->rank != plan->files[0].rank);
     }
 }
 
@@ -278,7 +311,8 @@ static int compare_processes(const void *left, const void *right)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Processes in their order, then parts: what a stream's life ends with in one comes before what it begins with in the next. */
+/* Processes in their order, then parts: what a stream's life ends with in one comes before what it
+ * begins with in the next. */
 static int compare_files(const void *left, const void *right)
 {
     const struct file *a = left, *b = right;
@@ -290,7 +324,8 @@ static void processes_sort(struct plan *plan)
 {
     size_t *found = calloc(plan->file_count, sizeof *found);
     if (!found) out_of_memory();
-    for (size_t i = 0; i < plan->file_count; i++) found[i] = plan->processes[plan->files[i].process].order;
+    for (size_t i = 0; i < plan->file_count; i++)
+        found[i] = plan->processes[plan->files[i].process].order;
     sorted = plan;
     qsort(plan->processes, plan->process_count, sizeof *plan->processes, compare_processes);
     for (size_t i = 0; i < plan->file_count; i++)
@@ -319,7 +354,8 @@ static void process_leave_out(struct plan *plan, size_t process)
 {
     for (size_t i = plan->file_count; i-- > 0;) {
         if (plan->files[i].process != process) continue;
-        refuse(plan, &plan->files[i], "its ids, and those of the others, are more than fit a trace");
+        refuse(
+            plan, &plan->files[i], "its ids, and those of the others, are more than fit a trace");
         file_leave_out(plan, i);
     }
 }
@@ -343,8 +379,14 @@ static const char *path_of(const struct plan *plan, size_t process)
     return plan->files[i].shown;
 }
 
-static int64_t ahead_at(const struct process *process, int64_t ts) { return process->clock ? clock_ahead(process->clock, process->base + ts) : 0; }
-int64_t time_merged(const struct process *process, int64_t ts) { return ts + process->shift - ahead_at(process, ts); }
+static int64_t ahead_at(const struct process *process, int64_t ts)
+{
+    return process->clock ? clock_ahead(process->clock, process->base + ts) : 0;
+}
+int64_t time_merged(const struct process *process, int64_t ts)
+{
+    return ts + process->shift - ahead_at(process, ts);
+}
 
 /* Each file's rank says whose clock it has. */
 static bool clocks_settle(struct plan *plan)
@@ -352,10 +394,14 @@ static bool clocks_settle(struct plan *plan)
     for (size_t i = 0; i < plan->file_count && plan->clocks.count; i++) {
         const struct file *file = &plan->files[i];
         struct process *process = &plan->processes[file->process];
-        if (!file->has_rank) return complain(NAME, "%s: says no rank, and --clocks goes by it", file->shown), false;
+        if (!file->has_rank)
+            return complain(NAME, "%s: says no rank, and --clocks goes by it", file->shown), false;
         const bool settled = process->clock;
         process->clock = clock_of(&plan->clocks, file->rank);
-        if (!process->clock) return complain(NAME, "%s: --clocks says nothing of rank %llu", file->shown, (unsigned long long)file->rank), false;
+        if (!process->clock)
+            return complain(NAME, "%s: --clocks says nothing of rank %llu", file->shown,
+                       (unsigned long long)file->rank),
+                   false;
         if (settled) continue;
         process->error_ns += (uint64_t)process->clock->error_ns + 1;
         process->has_error &= process->clock->known;
@@ -375,9 +421,14 @@ static bool times_settle(struct plan *plan)
         struct process *process = &plan->processes[p];
         if (process->first == INT64_MAX) process->first = 0;
         if (!plan->align_start && process->base - plan->base > TIME_MAX)
-            return complain(NAME, "%s: began more than 73 years after the first trace; --align=start lets all begin at 0", path_of(plan, p)), false;
+            return complain(NAME,
+                       "%s: began more than 73 years after the first trace; --align=start lets all "
+                       "begin at 0",
+                       path_of(plan, p)),
+                   false;
         process->shift = plan->align_start ? -process->first : process->base - plan->base;
-        if (time_merged(process, process->first) < plan->begin) plan->begin = time_merged(process, process->first);
+        if (time_merged(process, process->first) < plan->begin)
+            plan->begin = time_merged(process, process->first);
     }
     return true;
 }
@@ -397,7 +448,8 @@ static const char *host_name(const struct plan *plan, size_t process)
 {
     for (size_t i = 0; i < plan->file_count; i++)
         for (size_t g = 0; plan->files[i].process == process && g < plan->files[i].group_count; g++)
-            if (!plan->files[i].groups[g].gpu && plan->files[i].groups[g].name) return plan->files[i].groups[g].name;
+            if (!plan->files[i].groups[g].gpu && plan->files[i].groups[g].name)
+                return plan->files[i].groups[g].name;
     return "\"process\"";
 }
 
@@ -417,7 +469,8 @@ static void labels_compare(struct plan *plan)
     for (size_t p = 0; p < plan->process_count; p++) {
         plan->processes[p].twin = false;
         for (size_t other = 0; other < plan->process_count; other++)
-            plan->processes[p].twin |= other != p && !strcmp(plan->processes[p].label, plan->processes[other].label);
+            plan->processes[p].twin |=
+                other != p && !strcmp(plan->processes[p].label, plan->processes[other].label);
     }
 }
 
@@ -427,7 +480,9 @@ static void labels_settle(struct plan *plan)
     for (size_t p = 0; p < plan->process_count; p++) {
         struct process *process = &plan->processes[p];
         const char *name = host_name(plan, p);
-        if (plan->ranked) snprintf(process->label, sizeof process->label, "rank %llu", (unsigned long long)process->rank);
+        if (plan->ranked)
+            snprintf(process->label, sizeof process->label, "rank %llu",
+                (unsigned long long)process->rank);
         else snprintf(process->label, sizeof process->label, "%.*s", label_length(name), name + 1);
     }
     for (int more = 0; more < 2; more++) {
@@ -436,8 +491,11 @@ static void labels_settle(struct plan *plan)
             struct process *process = &plan->processes[p];
             const size_t length = strlen(process->label);
             if (!process->twin) continue;
-            if (more) snprintf(process->label + length, sizeof process->label - length, " #%zu", p + 1);
-            else snprintf(process->label + length, sizeof process->label - length, " %llu", (unsigned long long)process->pid);
+            if (more)
+                snprintf(process->label + length, sizeof process->label - length, " #%zu", p + 1);
+            else
+                snprintf(process->label + length, sizeof process->label - length, " %llu",
+                    (unsigned long long)process->pid);
         }
     }
 }
@@ -454,7 +512,9 @@ static bool pid_taken(const struct plan *plan, uint32_t pid)
 static uint32_t pid_before(const struct plan *plan, size_t file, const char *pid)
 {
     for (size_t i = 0; i < file; i++)
-        for (size_t g = 0; plan->files[i].process == plan->files[file].process && g < plan->files[i].group_count; g++)
+        for (size_t g = 0;
+            plan->files[i].process == plan->files[file].process && g < plan->files[i].group_count;
+            g++)
             if (!strcmp(plan->files[i].groups[g].pid, pid)) return plan->files[i].groups[g].merged;
     return 0;
 }
@@ -472,8 +532,11 @@ static void pids_settle(struct plan *plan)
                 group->merged = group->ordinal;
                 continue;
             }
-            if (group->gpu) merged = merged_gpu_pid((uint32_t)plan->files[i].process, group->ordinal);
-            if (!merged && group->has_number && pid >= CS_GPU_PIDS && pid < MERGED_OTHERS && !pid_taken(plan, (uint32_t)pid)) merged = (uint32_t)pid;
+            if (group->gpu)
+                merged = merged_gpu_pid((uint32_t)plan->files[i].process, group->ordinal);
+            if (!merged && group->has_number && pid >= CS_GPU_PIDS && pid < MERGED_OTHERS &&
+                !pid_taken(plan, (uint32_t)pid))
+                merged = (uint32_t)pid;
             group->merged = merged ? merged : next++;
         }
 }
@@ -489,15 +552,22 @@ static bool judge_window(const struct plan *plan)
     }
     const int64_t length = end - plan->begin;
     if (plan->window[0] <= length) return true;
-    return complain(NAME, "--window begins at %.6f s, and all is over %.6f s after the first event", (double)plan->window[0] / 1e9, (double)length / 1e9), false;
+    return complain(NAME, "--window begins at %.6f s, and all is over %.6f s after the first event",
+               (double)plan->window[0] / 1e9, (double)length / 1e9),
+           false;
 }
 
 /* The window becomes the range's time. */
 static bool range_settle(struct plan *plan)
 {
     const struct file *file = plan->files;
-    if (file->part) return complain(NAME, "%s rotates: take CUSTREAM_TRACE_MAX without rotate", file->shown), false;
-    if (file->range_until < file->range_from) return complain(NAME, "%s does not have the range: recording was off, or the file is full", file->shown), false;
+    if (file->part)
+        return complain(NAME, "%s rotates: take CUSTREAM_TRACE_MAX without rotate", file->shown),
+               false;
+    if (file->range_until < file->range_from)
+        return complain(NAME, "%s does not have the range: recording was off, or the file is full",
+                   file->shown),
+               false;
     plan->windowed = true;
     plan->window[0] = time_merged(plan->processes, file->range_from) - plan->begin;
     plan->window[1] = time_merged(plan->processes, file->range_until) - plan->begin;
@@ -514,13 +584,19 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     plan->given = count;
     for (size_t i = 0; i < count; i++) {
         struct file *file = &plan->files[plan->file_count++];
-        *file = (struct file){.path = paths[i], .shown = plan->shown ? plan->shown[i] : paths[i], .given = i, .range = plan->range, .range_until = -1};
+        *file = (struct file){.path = paths[i],
+            .shown = plan->shown ? plan->shown[i] : paths[i],
+            .given = i,
+            .range = plan->range,
+            .range_until = -1};
         if (survey(plan, file) && file_fits(plan, file)) continue;
         if (!plan->refusals) return false;
         file_leave_out(plan, plan->file_count - 1);
     }
     processes_find(plan);
-    for (size_t most; plan->refusals && (most = ids_most(plan)) < plan->process_count; processes_find(plan)) process_leave_out(plan, most);
+    for (size_t most; plan->refusals && (most = ids_most(plan)) < plan->process_count;
+        processes_find(plan))
+        process_leave_out(plan, most);
     if (!plan->file_count) return false;
     processes_sort(plan);
     ids_settle(plan);

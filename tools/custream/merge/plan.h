@@ -1,6 +1,7 @@
 /*
- * custream merge, inside: what is known of the files before anything is written. plan.c reads each file once for it; what is kept depends on how
- * many processes and GPUs there are, and not on how much they did.
+ * custream merge, inside: what is known of the files before anything is written. plan.c reads each
+ * file once for it; what is kept depends on how many processes and GPUs there are, and not on how
+ * much they did.
  */
 #ifndef CS_MERGE_PLAN_H
 #define CS_MERGE_PLAN_H
@@ -13,23 +14,32 @@
 #include "tools/custream/merge/out.h"
 #include "tools/custream/merge/row.h"
 
-/* Ids of arrows count up in ranges that begin at these powers of two (shim/trace/gpu.h); the last is for other tools. */
+/* Ids of arrows count up in ranges that begin at these powers of two (shim/trace/gpu.h); the last
+ * is for other tools. */
 enum { ID_RANGES = 6 };
 
 /* What has a pid in a file: the process itself, or a GPU. */
 enum { GROUP_TEXT = 40 };
 struct group {
-    uint64_t key;          /* value_hash() of its pid */
+    uint64_t key;                          /* value_hash() of its pid */
     char pid[GROUP_TEXT], tid[GROUP_TEXT]; /* as JSON; tid: of its first row */
-    char *name, *labels;   /* as JSON; NULL: the file has none */
+    char *name, *labels;                   /* as JSON; NULL: the file has none */
     bool gpu, has_number;
-    uint64_t number;       /* its pid */
-    uint32_t ordinal;      /* of a GPU */
-    uint32_t merged;       /* pid in the merged trace */
+    uint64_t number;  /* its pid */
+    uint32_t ordinal; /* of a GPU */
+    uint32_t merged;  /* pid in the merged trace */
 };
 
 /* Members of a file that the merged trace keeps as they are. */
-enum kept { KEPT_INFO, KEPT_METADATA, KEPT_TOTALS, KEPT_DEVICES, KEPT_AUDIT, KEPT_NEVER_DESTROYED, KEPTS };
+enum kept {
+    KEPT_INFO,
+    KEPT_METADATA,
+    KEPT_TOTALS,
+    KEPT_DEVICES,
+    KEPT_AUDIT,
+    KEPT_NEVER_DESTROYED,
+    KEPTS
+};
 extern const char *const kept_names[KEPTS];
 
 struct file {
@@ -39,7 +49,8 @@ struct file {
     bool cut, ours, has_base, has_error, has_rank, has_totals, complete;
     int64_t base, first, last; /* first, last: of its times; first > last: it has none */
     const char *range;         /* a name that is looked for; NULL: none is */
-    int64_t range_from, range_until; /* of the newest range of that name; until < from: there is none */
+    int64_t range_from,
+        range_until; /* of the newest range of that name; until < from: there is none */
     uint64_t error_ns, part, pid, rows;
     unsigned format; /* 0: it says none */
     uint64_t rank, world;
@@ -48,7 +59,7 @@ struct file {
     size_t group_count, group_capacity;
     uint64_t ids[ID_RANGES]; /* one more than the highest, in each range */
     size_t process;
-    size_t given;      /* its place among the files that were given */
+    size_t given; /* its place among the files that were given */
 };
 
 /* Why a file is left out; "": it is not. */
@@ -58,11 +69,11 @@ struct refusal {
 
 /* One file, or the parts of one process. */
 struct process {
-    size_t order;            /* of its first file on the command line */
+    size_t order; /* of its first file on the command line */
     int64_t base, first;
     uint64_t rank, pid, error_ns;
-    uint64_t ids[ID_RANGES]; /* what is added */
-    int64_t shift;           /* what is added to times */
+    uint64_t ids[ID_RANGES];   /* what is added */
+    int64_t shift;             /* what is added to times */
     const struct clock *clock; /* and how far its clock is ahead is taken off; NULL: nothing is */
     char label[128];
     bool has_error;
@@ -70,22 +81,25 @@ struct process {
 };
 
 struct plan {
-    struct file *files; /* in the order in which they are written */
+    struct file *files;       /* in the order in which they are written */
     size_t file_count, given; /* given: with those that are left out */
     struct process *processes;
     size_t process_count;
     bool align_start, ranked;
     struct clocks clocks; /* none: the wall clock serves */
-    int64_t base;  /* of the merged trace */
-    int64_t begin; /* its first time */
+    int64_t base;         /* of the merged trace */
+    int64_t begin;        /* its first time */
     int64_t window[2];
     bool windowed;
-    bool wall;         /* the window is given by the wall clock; plan_make makes it one from `begin` on */
-    bool alone;        /* and is one process's: the result is a trace like the file's, cut. Its pids stay */
-    const char *range; /* the window is the newest range of that name, with the GPU work of its calls; NULL: it is not */
+    bool wall; /* the window is given by the wall clock; plan_make makes it one from `begin` on */
+    bool
+        alone; /* and is one process's: the result is a trace like the file's, cut. Its pids stay */
+    const char *range; /* the window is the newest range of that name, with the GPU work of its
+                          calls; NULL: it is not */
     bool idle;         /* once the rows were written: no call was made in it */
     char **shown;      /* what the files are called; NULL: by their paths */
-    struct refusal *refusals; /* one for each file that is given: one that fits not is left out then. NULL: it is complained of, and nothing is merged */
+    struct refusal *refusals; /* one for each file that is given: one that fits not is left out
+                                 then. NULL: it is complained of, and nothing is merged */
 };
 
 /* Reads all files and says how they fit together; false: the complaint was printed. */
@@ -114,7 +128,7 @@ bool rows_write(struct out *out, struct plan *plan);
  * for each file, empty: those of a process that is not what it seems do not keep the others from
  * being merged. False: the complaint was printed, or all were refused.
  */
-bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from_ns, int64_t until_ns,
-                   int64_t *begin_ns, struct refusal *refusals);
+bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from_ns,
+    int64_t until_ns, int64_t *begin_ns, struct refusal *refusals);
 
 #endif

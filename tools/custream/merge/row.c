@@ -15,7 +15,8 @@ enum json_step source_rows(struct json *json, const struct source_sink *sink, ch
         if (step == JSON_MEMBER) good = !sink->member || sink->member(sink->of, json, error);
         else if (yyjson_obj_size(json->value)) good = sink->row(sink->of, json, error);
         else if (!yyjson_is_obj(json->value)) { /* an empty object is no event: XLA's last one */
-            snprintf(error, 256, "line %llu: no trace: a row that is no object", (unsigned long long)json->lines + 1);
+            snprintf(error, 256, "line %llu: no trace: a row that is no object",
+                (unsigned long long)json->lines + 1);
             good = false;
         }
     }
@@ -37,15 +38,16 @@ static const struct {
     size_t length;
 } names[ROW_KEYS] = {
 #define NAME(key, name) [ROW_##key] = {name, sizeof name - 1},
-    NAME(PH, "ph") NAME(NAME, "name") NAME(CAT, "cat") NAME(PID, "pid") NAME(TID, "tid") NAME(TS, "ts")
-    NAME(DUR, "dur") NAME(ID, "id") NAME(BIND_ID, "bind_id") NAME(ID2, "id2")
-    NAME(CORRELATION, "correlation") NAME(ARGS_NAME, "name") NAME(ARGS_LABELS, "labels")
-    NAME(STREAM, "cs.stream") NAME(ORIGIN, "origin") NAME(WAIT_IDS, "event_wait_ids")
+    NAME(PH, "ph") NAME(NAME, "name") NAME(CAT, "cat") NAME(PID, "pid") NAME(TID, "tid")
+        NAME(TS, "ts") NAME(DUR, "dur") NAME(ID, "id") NAME(BIND_ID, "bind_id") NAME(ID2, "id2")
+            NAME(CORRELATION, "correlation") NAME(ARGS_NAME, "name") NAME(ARGS_LABELS, "labels")
+                NAME(STREAM, "cs.stream") NAME(ORIGIN, "origin") NAME(WAIT_IDS, "event_wait_ids")
 #undef NAME
 };
 
 /* The keys from..to of an object. False: one stands twice. */
-static bool members_read(struct merge_row *row, yyjson_val *object, enum row_key from, enum row_key to)
+static bool members_read(
+    struct merge_row *row, yyjson_val *object, enum row_key from, enum row_key to)
 {
     yyjson_val *name, *value;
     size_t i, count;
@@ -64,7 +66,8 @@ static bool members_read(struct merge_row *row, yyjson_val *object, enum row_key
 bool row_read(struct merge_row *row, yyjson_val *value)
 {
     *row = (struct merge_row){0};
-    if (!members_read(row, value, ROW_PH, ROW_CORRELATION) || yyjson_get_len(row->at[ROW_PH]) != 1) return false;
+    if (!members_read(row, value, ROW_PH, ROW_CORRELATION) || yyjson_get_len(row->at[ROW_PH]) != 1)
+        return false;
     if (!yyjson_is_str(row->at[ROW_PH])) return false;
     row->ph = *yyjson_get_str(row->at[ROW_PH]);
     return row->ph;

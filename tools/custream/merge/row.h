@@ -20,8 +20,22 @@ enum json_step source_read(const char *path, const struct source_sink *sink, cha
 enum json_step source_rows(struct json *json, const struct source_sink *sink, char error[256]);
 
 enum row_key {
-    ROW_PH, ROW_NAME, ROW_CAT, ROW_PID, ROW_TID, ROW_TS, ROW_DUR, ROW_ID, ROW_BIND_ID, ROW_ID2,
-    ROW_CORRELATION, ROW_ARGS_NAME, ROW_ARGS_LABELS, ROW_STREAM, ROW_ORIGIN, ROW_WAIT_IDS, /* of args */
+    ROW_PH,
+    ROW_NAME,
+    ROW_CAT,
+    ROW_PID,
+    ROW_TID,
+    ROW_TS,
+    ROW_DUR,
+    ROW_ID,
+    ROW_BIND_ID,
+    ROW_ID2,
+    ROW_CORRELATION,
+    ROW_ARGS_NAME,
+    ROW_ARGS_LABELS,
+    ROW_STREAM,
+    ROW_ORIGIN,
+    ROW_WAIT_IDS, /* of args */
     ROW_KEYS
 };
 

@@ -26,19 +26,22 @@ static bool is_replaced(const struct plan *plan, const struct merge_row *row)
 {
     static const char *const names[] = {"process_name", "process_labels", "process_sort_index"};
     bool is = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) is |= yyjson_equals_str(row->at[ROW_NAME], names[i]);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        is |= yyjson_equals_str(row->at[ROW_NAME], names[i]);
     return is && row->ph == 'M' && !plan->alone;
 }
 
 static void time_set(yyjson_val *value, char text[VALUE_TEXT], int64_t ns)
 {
     const uint64_t size = ns < 0 ? (uint64_t)-ns : (uint64_t)ns;
-    const int length = snprintf(text, VALUE_TEXT, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", size / 1000, (unsigned)(size % 1000));
+    const int length = snprintf(text, VALUE_TEXT, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "",
+        size / 1000, (unsigned)(size % 1000));
     unsafe_yyjson_set_raw(value, text, (size_t)length);
 }
 
 /* The first time in the file that is no earlier than this one in the merged trace. */
-static int64_t time_before_merge(const struct file *file, const struct process *process, int64_t merged)
+static int64_t time_before_merge(
+    const struct file *file, const struct process *process, int64_t merged)
 {
     if (!process->clock) return merged - process->shift;
     int64_t low = file->first - 1, high = file->last + 1;
@@ -77,7 +80,8 @@ static bool ids_set(const struct writing *w, const struct merge_row *row, char t
         if (!id_merged(w->process, number, &merged)) return false;
         unsafe_yyjson_set_uint(waits, merged);
     }
-    return id_set(w, row->at[ROW_ID], false, texts[0]) && id_set(w, row->at[ROW_BIND_ID], false, texts[1]) &&
+    return id_set(w, row->at[ROW_ID], false, texts[0]) &&
+           id_set(w, row->at[ROW_BIND_ID], false, texts[1]) &&
            id_set(w, row->at[ROW_CORRELATION], true, texts[2]);
 }
 
@@ -85,13 +89,15 @@ static bool ids_set(const struct writing *w, const struct merge_row *row, char t
  * By another clock what follows another row still follows it, and does not overlap it by a
  * nanosecond: so the end is told anew as the begin is.
  */
-static void times_set(const struct process *process, const struct merge_row *row, char texts[2][VALUE_TEXT])
+static void times_set(
+    const struct process *process, const struct merge_row *row, char texts[2][VALUE_TEXT])
 {
     int64_t ts, duration;
     if (!value_ns(row->at[ROW_TS], &ts)) return;
     time_set(row->at[ROW_TS], texts[0], time_merged(process, ts));
     if (!process->clock || !value_ns(row->at[ROW_DUR], &duration)) return;
-    time_set(row->at[ROW_DUR], texts[1], time_merged(process, ts + duration) - time_merged(process, ts));
+    time_set(
+        row->at[ROW_DUR], texts[1], time_merged(process, ts + duration) - time_merged(process, ts));
 }
 
 static bool row_write(void *of, struct json *json, char error[256])
@@ -99,14 +105,17 @@ static bool row_write(void *of, struct json *json, char error[256])
     struct writing *w = of;
     char ids[3][VALUE_TEXT], times[2][VALUE_TEXT];
     struct merge_row row;
-    if (w->rows++ >= w->file->rows) return true; /* the process still writes: the plan knows nothing of these */
+    if (w->rows++ >= w->file->rows)
+        return true; /* the process still writes: the plan knows nothing of these */
     yyjson_val *value = w->plan->windowed ? shapes_tell(&w->shapes, json->value) : json->value;
     const struct group *group = row_read(&row, value) ? group_of(w->file, row.at[ROW_PID]) : NULL;
     if (!group) return snprintf(error, 256, "it was changed while it was read"), false;
     const bool kept = !w->plan->windowed || window_keeps(&w->window, &row);
     if (!kept || is_replaced(w->plan, &row)) return true;
     if (!ids_set(w, &row, ids))
-        return snprintf(error, 256, "its ids, and those of the files before it, are more than fit a trace"), false;
+        return snprintf(error, 256,
+                   "its ids, and those of the files before it, are more than fit a trace"),
+               false;
     times_set(w->process, &row, times);
     w->text.length = 0;
     rope_print(&w->text, w->plan->alone && !w->written ? "\n" : ",\n");
@@ -125,22 +134,31 @@ bool rows_write(struct out *out, struct plan *plan)
     bool written = false;
     for (size_t i = 0; i < plan->file_count; i++) {
         const struct file *file = &plan->files[i];
-        struct writing w = {.out = out, .plan = plan, .file = file, .process = &plan->processes[file->process], .written = written};
+        struct writing w = {.out = out,
+            .plan = plan,
+            .file = file,
+            .process = &plan->processes[file->process],
+            .written = written};
         const struct source_sink sink = {.of = &w, .row = row_write};
         char error[256];
         const int64_t from = time_before_merge(file, w.process, plan->begin + plan->window[0]);
         const int64_t to = time_before_merge(file, w.process, plan->begin + plan->window[1]);
         if (plan->windowed && !window_survey(&w.window, file, from, to)) return false;
         if (plan->range && (plan->idle = !w.window.called))
-            return complain("custream merge", "%s: no call of CUDA was made in the range", file->shown), false;
+            return complain(
+                       "custream merge", "%s: no call of CUDA was made in the range", file->shown),
+                   false;
         const enum json_step end = source_read(file->path, &sink, error);
         window_free(&w.window);
         shapes_free(&w.shapes);
         free(w.text.at);
         written = w.written;
         if (out->failed) return true; /* out_close() says why */
-        if (end == JSON_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;
-        if (w.rows < file->rows) return complain("custream merge", "%s: it was changed while it was read", file->shown), false;
+        if (end == JSON_BROKEN)
+            return complain("custream merge", "%s: %s", file->shown, error), false;
+        if (w.rows < file->rows)
+            return complain("custream merge", "%s: it was changed while it was read", file->shown),
+                   false;
     }
     return true;
 }

@@ -7,8 +7,8 @@
 #include "tools/custream/command.h"
 #include "tools/custream/trace/value.h"
 
-static const char *const facts[] = {"grid", "block", "registers per thread", "shared memory",
-                                    "local memory per thread"};
+static const char *const facts[] = {
+    "grid", "block", "registers per thread", "shared memory", "local memory per thread"};
 
 /* Those that stand in args, as an object of its own. */
 static yyjson_doc *told_of(yyjson_val *args)
@@ -27,13 +27,16 @@ static yyjson_doc *told_of(yyjson_val *args)
     return doc;
 }
 
-/* The row with the members of `told` in front of those in its args. Values below a value follow it. */
-static yyjson_val *filled(struct shapes *shapes, yyjson_val *row, yyjson_val *args, yyjson_val *told)
+/* The row with the members of `told` in front of those in its args. Values below a value follow it.
+ */
+static yyjson_val *filled(
+    struct shapes *shapes, yyjson_val *row, yyjson_val *args, yyjson_val *told)
 {
     const size_t before = (size_t)(args + 1 - row), more = told->uni.ofs / sizeof *told - 1;
     const size_t all = row->uni.ofs / sizeof *row;
     while (shapes->row_capacity < all + more)
-        shapes->row = array_room(shapes->row, shapes->row_capacity, &shapes->row_capacity, sizeof *row);
+        shapes->row =
+            array_room(shapes->row, shapes->row_capacity, &shapes->row_capacity, sizeof *row);
     yyjson_val *made = shapes->row;
     memcpy(made, row, before * sizeof *row);
     memcpy(made + before, told + 1, more * sizeof *row);
@@ -47,15 +50,20 @@ static yyjson_val *filled(struct shapes *shapes, yyjson_val *row, yyjson_val *ar
 yyjson_val *shapes_tell(struct shapes *shapes, yyjson_val *row)
 {
     yyjson_val *args = yyjson_obj_get(row, "args");
-    if (!yyjson_equals_str(yyjson_obj_get(row, "cat"), "kernel") || !yyjson_is_obj(args)) return row;
-    const uint64_t key = value_hash(value_hash(5, yyjson_obj_get(row, "pid")), yyjson_obj_get(row, "name"));
+    if (!yyjson_equals_str(yyjson_obj_get(row, "cat"), "kernel") || !yyjson_is_obj(args))
+        return row;
+    const uint64_t key =
+        value_hash(value_hash(5, yyjson_obj_get(row, "pid")), yyjson_obj_get(row, "name"));
     uint32_t *last = numbers_at(&shapes->last, key, 0);
     const bool tells = yyjson_obj_get(args, facts[0]);
-    if (!tells) return *last ? filled(shapes, row, args, yyjson_doc_get_root(shapes->told[*last - 1])) : row;
+    if (!tells)
+        return *last ? filled(shapes, row, args, yyjson_doc_get_root(shapes->told[*last - 1]))
+                     : row;
     if (*last) {
         yyjson_doc_free(shapes->told[*last - 1]);
     } else {
-        shapes->told = array_room(shapes->told, shapes->count, &shapes->capacity, sizeof *shapes->told);
+        shapes->told =
+            array_room(shapes->told, shapes->count, &shapes->capacity, sizeof *shapes->told);
         *last = (uint32_t)++shapes->count;
     }
     shapes->told[*last - 1] = told_of(args);

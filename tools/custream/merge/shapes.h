@@ -26,7 +26,8 @@ struct shapes {
 struct yyjson_val *shapes_tell(struct shapes *shapes, struct yyjson_val *row);
 void shapes_free(struct shapes *shapes);
 
-/* Whether the header's member "metadata" is that of a trace of ours: other tools leave nothing out. */
+/* Whether the header's member "metadata" is that of a trace of ours: other tools leave nothing out.
+ */
 bool metadata_is_ours(struct yyjson_val *metadata);
 
 #endif

@@ -11,9 +11,13 @@
 /* The two marks of a stream's life: its begin says where the stream comes from. */
 static bool is_life(const struct merge_row *row)
 {
-    return row->ph == 'i' && yyjson_equals_str(row->at[ROW_CAT], "cs_stream") && row->at[ROW_STREAM];
+    return row->ph == 'i' && yyjson_equals_str(row->at[ROW_CAT], "cs_stream") &&
+           row->at[ROW_STREAM];
 }
-static bool is_paired(const struct merge_row *row) { return strchr("BEbe", row->ph) || is_life(row); }
+static bool is_paired(const struct merge_row *row)
+{
+    return strchr("BEbe", row->ph) || is_life(row);
+}
 static bool is_arrow(char ph) { return ph && strchr("stf", ph); }
 
 /* By what rows belong together: those of a pair by their lane, their span's category and id, or
@@ -23,11 +27,9 @@ static uint64_t key_of(const struct merge_row *row)
     static const struct {
         char phases[4];
         enum row_key keys[6]; /* up to ROW_PH */
-    } kinds[] = {{"BE", {ROW_PID, ROW_TID}},
-                 {"be", {ROW_PID, ROW_CAT, ROW_ID, ROW_ID2, ROW_NAME}},
-                 {"C", {ROW_PID, ROW_NAME, ROW_ID}},
-                 {"stf", {ROW_CAT, ROW_ID}},
-                 {"i", {ROW_PID, ROW_STREAM}}};
+    } kinds[] = {{"BE", {ROW_PID, ROW_TID}}, {"be", {ROW_PID, ROW_CAT, ROW_ID, ROW_ID2, ROW_NAME}},
+        {"C", {ROW_PID, ROW_NAME, ROW_ID}}, {"stf", {ROW_CAT, ROW_ID}},
+        {"i", {ROW_PID, ROW_STREAM}}};
     size_t kind = 0;
     while (!strchr(kinds[kind].phases, row->ph)) kind++;
     uint64_t key = kind;
@@ -35,11 +37,17 @@ static uint64_t key_of(const struct merge_row *row)
     return key;
 }
 
-static bool lies_in(const struct window *window, int64_t ts) { return ts >= window->from && ts < window->to; }
+static bool lies_in(const struct window *window, int64_t ts)
+{
+    return ts >= window->from && ts < window->to;
+}
 
 /* --- pairs --- */
 
-static void pair_set(struct window *window, uint64_t bit) { window->pairs[bit / 8] |= (unsigned char)(1u << bit % 8); }
+static void pair_set(struct window *window, uint64_t bit)
+{
+    window->pairs[bit / 8] |= (unsigned char)(1u << bit % 8);
+}
 
 static void pair_begin(struct window *window, uint64_t key, int64_t ts, uint64_t bit)
 {
@@ -47,7 +55,8 @@ static void pair_begin(struct window *window, uint64_t key, int64_t ts, uint64_t
     if (place) {
         window->unused = window->open[place - 1].below;
     } else {
-        window->open = array_room(window->open, window->open_count, &window->open_capacity, sizeof *window->open);
+        window->open = array_room(
+            window->open, window->open_count, &window->open_capacity, sizeof *window->open);
         place = (uint32_t)++window->open_count;
     }
     window->open[place - 1] = (struct open){ts, bit, *top};
@@ -66,7 +75,8 @@ static void pair_end(struct window *window, uint64_t key, int64_t ts, uint64_t b
     *top = begin.below;
     window->open[place - 1].below = window->unused;
     window->unused = place;
-    if (begin.ts >= window->to || ts < window->from || (ts == window->from && ts > begin.ts)) return;
+    if (begin.ts >= window->to || ts < window->from || (ts == window->from && ts > begin.ts))
+        return;
     pair_set(window, begin.bit);
     pair_set(window, bit);
 }
@@ -106,27 +116,35 @@ static bool range_keeps(const struct window *window, const struct merge_row *row
 {
     uint64_t correlation;
     if (yyjson_equals_str(row->at[ROW_CAT], "cs_window")) return false;
-    return value_natural(row->at[ROW_CORRELATION], &correlation) ? numbers_get(&window->calls, correlation, 0) : lies_in(window, ts);
+    return value_natural(row->at[ROW_CORRELATION], &correlation)
+               ? numbers_get(&window->calls, correlation, 0)
+               : lies_in(window, ts);
 }
 
 static uint64_t place_key(const struct merge_row *row)
 {
-    return value_hash(value_hash(value_hash(9, row->at[ROW_PID]), row->at[ROW_TID]), row->at[ROW_TS]);
+    return value_hash(
+        value_hash(value_hash(9, row->at[ROW_PID]), row->at[ROW_TID]), row->at[ROW_TS]);
 }
 
 /* A slice comes before the ends of its arrows, and a call before its work. */
-static bool range_row(struct window *window, const struct merge_row *row, yyjson_val *value, int64_t ts, char error[256])
+static bool range_row(struct window *window, const struct merge_row *row, yyjson_val *value,
+    int64_t ts, char error[256])
 {
     uint64_t correlation;
     int64_t duration = 0;
-    if (is_arrow(row->ph) && numbers_get(&window->begins, place_key(row), 0)) ++*numbers_at(&window->arrows, key_of(row), 0);
+    if (is_arrow(row->ph) && numbers_get(&window->begins, place_key(row), 0))
+        ++*numbers_at(&window->arrows, key_of(row), 0);
     if (row->ph != 'X') return true;
     const bool called = is_call(row) && lies_in(window, ts);
     window->called |= called;
-    if (called && value_natural(row->at[ROW_CORRELATION], &correlation)) *numbers_at(&window->calls, correlation, 0) = 1;
+    if (called && value_natural(row->at[ROW_CORRELATION], &correlation))
+        *numbers_at(&window->calls, correlation, 0) = 1;
     if (range_keeps(window, row, ts)) *numbers_at(&window->begins, place_key(row), 0) = 1;
     value_ns(row->at[ROW_DUR], &duration);
-    if (!yyjson_equals_str(row->at[ROW_CAT], "cs_window") || ts >= window->to || ts + duration <= window->from) return true;
+    if (!yyjson_equals_str(row->at[ROW_CAT], "cs_window") || ts >= window->to ||
+        ts + duration <= window->from)
+        return true;
     const char *cause = yyjson_get_str(yyjson_ptr_get(value, "/args/cause"));
     snprintf(error, 256, "recording was off in part of it (%.200s)", cause ? cause : "");
     return false;
@@ -139,13 +157,16 @@ static bool survey_row(void *of, struct json *json, char error[256])
     struct window *window = of;
     struct merge_row row;
     int64_t ts;
-    if (!row_read(&row, json->value) || !value_ns(row.at[ROW_TS], &ts)) return true; /* a row without time */
+    if (!row_read(&row, json->value) || !value_ns(row.at[ROW_TS], &ts))
+        return true; /* a row without time */
     if (is_paired(&row)) survey_pair(window, &row, ts);
     if (window->is_range && !range_row(window, &row, json->value, ts, error)) return false;
-    if (!window->is_range && is_arrow(row.ph) && row.ph != 't' && lies_in(window, ts)) *numbers_at(&window->arrows, key_of(&row), 0) ^= 1;
+    if (!window->is_range && is_arrow(row.ph) && row.ph != 't' && lies_in(window, ts))
+        *numbers_at(&window->arrows, key_of(&row), 0) ^= 1;
     if (row.ph == 'C') {
         window->counter_count++;
-        if (ts < window->from) *numbers_at(&window->counters, key_of(&row), 0) = (uint32_t)window->counter_count;
+        if (ts < window->from)
+            *numbers_at(&window->counters, key_of(&row), 0) = (uint32_t)window->counter_count;
     }
     return true;
 }
@@ -159,7 +180,8 @@ bool window_survey(struct window *window, const struct file *file, int64_t from,
         return complain("custream merge", "%s: %s", file->shown, error), false;
     pairs_left(window);
     for (size_t slot = 0; window->counters.slots && slot <= window->counters.mask; slot++)
-        if (window->counters.slots[slot].used) *numbers_at(&window->counted, window->counters.slots[slot].value, 1) = 1;
+        if (window->counters.slots[slot].used)
+            *numbers_at(&window->counted, window->counters.slots[slot].value, 1) = 1;
     return true;
 }
 
@@ -171,11 +193,15 @@ bool window_keeps(struct window *window, const struct merge_row *row)
         const uint64_t bit = window->pair_next++;
         return bit < window->pair_count && window->pairs[bit / 8] >> bit % 8 & 1;
     }
-    if (window->is_range && is_arrow(row->ph)) return row->ph != 't' && numbers_get(&window->arrows, key_of(row), 0) == 2;
-    if (is_arrow(row->ph)) return lies_in(window, ts) && !numbers_get(&window->arrows, key_of(row), 0);
-    if (row->ph == 'C') return numbers_get(&window->counted, ++window->counter_next, 0) || lies_in(window, ts);
+    if (window->is_range && is_arrow(row->ph))
+        return row->ph != 't' && numbers_get(&window->arrows, key_of(row), 0) == 2;
+    if (is_arrow(row->ph))
+        return lies_in(window, ts) && !numbers_get(&window->arrows, key_of(row), 0);
+    if (row->ph == 'C')
+        return numbers_get(&window->counted, ++window->counter_next, 0) || lies_in(window, ts);
     if (window->is_range && row->ph == 'X') return range_keeps(window, row, ts);
-    if (row->ph != 'X' || !value_ns(row->at[ROW_DUR], &duration) || duration <= 0) return lies_in(window, ts);
+    if (row->ph != 'X' || !value_ns(row->at[ROW_DUR], &duration) || duration <= 0)
+        return lies_in(window, ts);
     return ts < window->to && ts + duration > window->from;
 }
 

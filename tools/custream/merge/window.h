@@ -1,12 +1,14 @@
 /*
- * custream merge --window: which rows of a file stay. A slice, the life of a stream or a range stays whole if some of it lies in the window; a row of
- * one moment if it lies in it; an arrow if both its ends do, and where slices are bound to each other if they both stay; of a counter also the last value
- * before. Names stay.
+ * custream merge --window: which rows of a file stay. A slice, the life of a stream or a range
+ * stays whole if some of it lies in the window; a row of one moment if it lies in it; an arrow if
+ * both its ends do, and where slices are bound to each other if they both stay; of a counter also
+ * the last value before. Names stay.
  *
- * Of a range, the calls that began in it stay, and all work that they made; of slices without a call those that began in it.
- * An arrow stays if both its ends are at such slices.
+ * Of a range, the calls that began in it stay, and all work that they made; of slices without a
+ * call those that began in it. An arrow stays if both its ends are at such slices.
  *
- * window_survey() reads the file once and keeps a bit for each row that is one of a pair, and what is open.
+ * window_survey() reads the file once and keeps a bit for each row that is one of a pair, and what
+ * is open.
  */
 #ifndef CS_MERGE_WINDOW_H
 #define CS_MERGE_WINDOW_H
@@ -16,7 +18,8 @@
 
 struct window {
     int64_t from, to; /* as the file has its times: from <= t < to */
-    unsigned char *pairs; /* a bit for each B, E, b, e and mark of a life, in the order of the file */
+    unsigned char
+        *pairs; /* a bit for each B, E, b, e and mark of a life, in the order of the file */
     size_t pair_count, pair_capacity, pair_next;
     struct open {
         int64_t ts;
@@ -24,15 +27,15 @@ struct window {
         uint32_t below; /* the one that it lies in, +1 */
     } *open;
     size_t open_count, open_capacity;
-    uint32_t unused; /* a place of what has ended, +1; its `below` is the next one */
+    uint32_t unused;         /* a place of what has ended, +1; its `below` is the next one */
     struct numbers tops;     /* by lane or span: the innermost that is open, +1 */
     struct numbers arrows;   /* by id: 1 where one end alone lies in the window */
     struct numbers counters; /* by name: the number of its last row before the window */
     struct numbers counted;  /* by that number: 1 */
     uint64_t counter_count, counter_next;
-    bool is_range, called;   /* called: a call was made in it */
-    struct numbers calls;    /* of a range, by correlation: 1 */
-    struct numbers begins;   /* of a range, by lane and time: 1 where a slice begins that stays */
+    bool is_range, called; /* called: a call was made in it */
+    struct numbers calls;  /* of a range, by correlation: 1 */
+    struct numbers begins; /* of a range, by lane and time: 1 where a slice begins that stays */
 };
 
 /* False: the complaint was printed. */

@@ -1,18 +1,22 @@
 /*
- * A gap ends with a piece of work. Until that was enqueued, the host is the cause; then whatever it had to wait for on the GPU; then what was last in its way, for
- * as long as such a thing takes to be noticed. What is left has no known cause.
+ * A gap ends with a piece of work. Until that was enqueued, the host is the cause; then whatever it
+ * had to wait for on the GPU; then what was last in its way, for as long as such a thing takes to
+ * be noticed. What is left has no known cause.
  */
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
 #include "tools/custream/command.h"
 
-const char *const doing_word[DOINGS] = {
-    [DOING_NOTHING_KNOWN] = "unknown", [DOING_OWN_CODE] = "own code", [DOING_BLOCKED] = "blocked", [DOING_CALL] = "in a call"};
+const char *const doing_word[DOINGS] = {[DOING_NOTHING_KNOWN] = "unknown",
+    [DOING_OWN_CODE] = "own code",
+    [DOING_BLOCKED] = "blocked",
+    [DOING_CALL] = "in a call"};
 
 enum {
-    SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
-    LOST_FEW = 100,          /* one of so many calls or pieces of GPU work may be lost in all, and the others still tell why the GPU was idle: when it was is only known roughly */
+    SAME_NS = 2000, /* two ends as near as this are one moment, on two clocks */
+    LOST_FEW = 100, /* one of so many calls or pieces of GPU work may be lost in all, and the others
+                       still tell why the GPU was idle: when it was is only known roughly */
 };
 
 /* Times in order, and apart. */
@@ -29,13 +33,17 @@ struct making {
     const struct hold *holds;
     struct thread_ranges ranges;
     uint32_t *streams_used; /* by device */
-    int64_t *ended;         /* by place in run->thread_calls: the latest end of the thread's calls so far */
-    struct times no_works, no_calls; /* when there may have been GPU work, or calls, that are not in the trace */
+    int64_t *ended; /* by place in run->thread_calls: the latest end of the thread's calls so far */
+    struct times no_works,
+        no_calls; /* when there may have been GPU work, or calls, that are not in the trace */
 };
 
 /* --- what the trace does not show --- */
 
-static uint64_t works_lost(const struct loss *loss) { return loss->no_times ? UINT64_MAX : loss->works; }
+static uint64_t works_lost(const struct loss *loss)
+{
+    return loss->no_times ? UINT64_MAX : loss->works;
+}
 static uint64_t calls_lost(const struct loss *loss) { return loss->calls; }
 
 static int by_size(const void *a, const void *b)
@@ -44,8 +52,10 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The most that a loss may be for the time to be told all the same: the smallest losses are few together, of `all` that is in the trace. */
-static uint64_t few_lost(const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
+/* The most that a loss may be for the time to be told all the same: the smallest losses are few
+ * together, of `all` that is in the trace. */
+static uint64_t few_lost(
+    const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
 {
     const size_t count = run->loss_count;
     uint64_t *sizes = array_zeros(count, sizeof *sizes), sum = 0;
@@ -53,13 +63,15 @@ static uint64_t few_lost(const struct run *run, uint64_t (*lost)(const struct lo
     for (size_t i = 0; i < count; i++) sizes[i] = lost(&run->losses[i]);
     if (count) qsort(sizes, count, sizeof *sizes, by_size);
     while (small < count && sizes[small] <= all / LOST_FEW - sum) sum += sizes[small++];
-    while (small && small < count && sizes[small - 1] == sizes[small]) small--; /* of one size, all or none */
+    while (small && small < count && sizes[small - 1] == sizes[small])
+        small--; /* of one size, all or none */
     const uint64_t few = small ? sizes[small - 1] : 0;
     free(sizes);
     return few;
 }
 
-static void times_make(struct times *times, const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
+static void times_make(struct times *times, const struct run *run,
+    uint64_t (*lost)(const struct loss *loss), size_t all)
 {
     const uint64_t few = few_lost(run, lost, all);
     times->rows = array_zeros(run->loss_count, sizeof *times->rows);
@@ -67,12 +79,14 @@ static void times_make(struct times *times, const struct run *run, uint64_t (*lo
         const struct loss *loss = &run->losses[i];
         struct time *last = times->count ? &times->rows[times->count - 1] : NULL;
         if (lost(loss) <= few) continue;
-        if (!last || loss->begin > last->end) times->rows[times->count++] = (struct time){loss->begin, loss->end};
+        if (!last || loss->begin > last->end)
+            times->rows[times->count++] = (struct time){loss->begin, loss->end};
         else if (loss->end > last->end) last->end = loss->end;
     }
 }
 
-/* Whether `at` lies in such a time. `until`, if that is later than where this changes, becomes that moment. */
+/* Whether `at` lies in such a time. `until`, if that is later than where this changes, becomes that
+ * moment. */
 static bool times_have(const struct times *times, int64_t at, int64_t *until)
 {
     size_t low = 0, high = times->count;
@@ -92,8 +106,8 @@ static bool times_have(const struct times *times, int64_t at, int64_t *until)
 static void put(struct idles *idles, struct idle row)
 {
     struct idle *last = idles->count ? &idles->rows[idles->count - 1] : NULL;
-    if (last && last->end == row.begin && last->next == row.next && last->cause == row.cause && last->doing == row.doing && last->call == row.call &&
-        last->range == row.range) {
+    if (last && last->end == row.begin && last->next == row.next && last->cause == row.cause &&
+        last->doing == row.doing && last->call == row.call && last->range == row.range) {
         last->end = row.end;
         return;
     }
@@ -106,26 +120,33 @@ static void add_row(struct making *m, struct idle row)
     for (const int64_t end = row.end; row.begin < end; row.begin = row.end) {
         row.end = end;
         const bool unseen = times_have(&m->no_works, row.begin, &row.end);
-        put(m->idles, !unseen ? row : (struct idle){row.begin, row.end, row.next, row.device, CAUSE_UNKNOWN, DOING_NOTHING_KNOWN, NONE, NONE});
+        put(m->idles, !unseen ? row
+                              : (struct idle){row.begin, row.end, row.next, row.device,
+                                    CAUSE_UNKNOWN, DOING_NOTHING_KNOWN, NONE, NONE});
     }
 }
 
-static void add(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
+static void add(
+    struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
 {
-    add_row(m, (struct idle){begin, end, next, (uint8_t)device, cause, DOING_NOTHING_KNOWN, NONE, NONE});
+    add_row(m,
+        (struct idle){begin, end, next, (uint8_t)device, cause, DOING_NOTHING_KNOWN, NONE, NONE});
 }
 
 /* --- the host's part --- */
 
 /* One thing that the thread of the next work's call did, cut where its ranges change. */
-static void add_host(struct making *m, const struct idle *like, int64_t begin, int64_t end, enum host_doing doing, uint32_t call)
+static void add_host(struct making *m, const struct idle *like, int64_t begin, int64_t end,
+    enum host_doing doing, uint32_t call)
 {
     while (begin < end) {
         int64_t until = end;
-        const uint32_t range = thread_range_at(&m->ranges, m->run, idle_thread(m->run, like), begin, &until);
+        const uint32_t range =
+            thread_range_at(&m->ranges, m->run, idle_thread(m->run, like), begin, &until);
         if (until > end) until = end;
         const bool known = call != NONE || !times_have(&m->no_calls, begin, &until);
-        add_row(m, (struct idle){begin, until, like->next, like->device, CAUSE_HOST, known ? doing : DOING_NOTHING_KNOWN, call, range});
+        add_row(m, (struct idle){begin, until, like->next, like->device, CAUSE_HOST,
+                       known ? doing : DOING_NOTHING_KNOWN, call, range});
         begin = until;
     }
 }
@@ -137,14 +158,17 @@ static void ended_make(struct making *m)
     for (size_t thread = 0; thread < m->run->thread_count; thread++)
         for (uint32_t i = calls->begins[thread]; i < calls->begins[thread + 1]; i++) {
             m->ended[i] = m->run->calls[calls->members[i]].end;
-            if (i > calls->begins[thread] && m->ended[i - 1] > m->ended[i]) m->ended[i] = m->ended[i - 1];
+            if (i > calls->begins[thread] && m->ended[i - 1] > m->ended[i])
+                m->ended[i] = m->ended[i - 1];
         }
 }
 
-/* The first call of the thread that ends after `at`. Calls of a thread follow each other; of those that lie in each other (other tools') the outer one counts. */
+/* The first call of the thread that ends after `at`. Calls of a thread follow each other; of those
+ * that lie in each other (other tools') the outer one counts. */
 static uint32_t first_call(const struct making *m, uint32_t thread, int64_t at)
 {
-    uint32_t low = m->run->thread_calls.begins[thread], high = m->run->thread_calls.begins[thread + 1];
+    uint32_t low = m->run->thread_calls.begins[thread],
+             high = m->run->thread_calls.begins[thread + 1];
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
         if (m->ended[middle] > at) high = middle;
@@ -158,13 +182,16 @@ static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t 
     const struct run *run = m->run;
     const struct idle like = {.device = (uint8_t)device, .next = next};
     const uint32_t thread = idle_thread(run, &like);
-    for (uint32_t i = first_call(m, thread, begin); begin < end && i < run->thread_calls.begins[thread + 1]; i++) {
+    for (uint32_t i = first_call(m, thread, begin);
+        begin < end && i < run->thread_calls.begins[thread + 1]; i++) {
         const struct call *call = &run->calls[run->thread_calls.members[i]];
         if (call->begin >= end) break;
         if (call->end <= begin) continue;
-        if (call->begin > begin) add_host(m, &like, begin, call->begin, DOING_OWN_CODE, NONE), begin = call->begin;
+        if (call->begin > begin)
+            add_host(m, &like, begin, call->begin, DOING_OWN_CODE, NONE), begin = call->begin;
         const int64_t until = call->end < end ? call->end : end;
-        add_host(m, &like, begin, until, call_waits(call) ? DOING_BLOCKED : DOING_CALL, run->thread_calls.members[i]);
+        add_host(m, &like, begin, until, call_waits(call) ? DOING_BLOCKED : DOING_CALL,
+            run->thread_calls.members[i]);
         begin = until;
     }
     add_host(m, &like, begin, end, DOING_OWN_CODE, NONE);
@@ -172,17 +199,22 @@ static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t 
 
 /* --- the GPU's part --- */
 
-/* The work was ready while others still ran: what may have kept it from running beside the one that ended last. */
-static enum cause crowded(const struct making *m, uint32_t device, const struct work *work, const struct work *last)
+/* The work was ready while others still ran: what may have kept it from running beside the one that
+ * ended last. */
+static enum cause crowded(
+    const struct making *m, uint32_t device, const struct work *work, const struct work *last)
 {
-    if (work->kind == WORK_COPY && last->kind == WORK_COPY && work->way == last->way) return CAUSE_COPY_ENGINE;
+    if (work->kind == WORK_COPY && last->kind == WORK_COPY && work->way == last->way)
+        return CAUSE_COPY_ENGINE;
     if (kernel_fills(m->run, last) >= 1) return CAUSE_DEVICE_FULL;
     if (m->streams_used[device] > HARDWARE_QUEUES) return CAUSE_HARDWARE_QUEUE;
     return CAUSE_UNKNOWN;
 }
 
-/* From `begin` on everything that the work is known to have waited for was done. Inside a graph it is not known what else there was: host functions, waits. */
-static void tail(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
+/* From `begin` on everything that the work is known to have waited for was done. Inside a graph it
+ * is not known what else there was: host functions, waits. */
+static void tail(
+    struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
 {
     if (cause != CAUSE_UNKNOWN && cause != CAUSE_GRAPH_EDGE && end - begin > LATENCY_NS) {
         add(m, device, next, begin, begin + LATENCY_NS, cause);
@@ -204,15 +236,18 @@ static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last,
         return;
     }
     const int64_t ended = begin;
-    const int64_t enqueued = hold->enqueued < end ? hold->enqueued : end, ready = hold->ready < end ? hold->ready : end;
+    const int64_t enqueued = hold->enqueued < end ? hold->enqueued : end,
+                  ready = hold->ready < end ? hold->ready : end;
     if (enqueued > begin) host_part(m, device, next, begin, enqueued), begin = enqueued;
     if (ready > begin) add(m, device, next, begin, ready, hold->cause), begin = ready;
     const int64_t returned = run->calls[work->call].end;
-    if (returned > begin && hold->cause != CAUSE_GRAPH_EDGE && ready < returned) { /* the call itself took so long */
+    if (returned > begin && hold->cause != CAUSE_GRAPH_EDGE &&
+        ready < returned) { /* the call itself took so long */
         const int64_t until = returned < end ? returned : end;
         if (until > begin) add(m, device, next, begin, until, CAUSE_LAUNCH), begin = until;
         tail(m, device, next, begin, end, CAUSE_LAUNCH);
-    } else if (ready > enqueued && ready >= ended - SAME_NS) tail(m, device, next, begin, end, hold->cause);
+    } else if (ready > enqueued && ready >= ended - SAME_NS)
+        tail(m, device, next, begin, end, hold->cause);
     else if (returned >= ended - LATENCY_NS) tail(m, device, next, begin, end, CAUSE_LAUNCH);
     else tail(m, device, next, begin, end, crowded(m, device, work, &run->works[last]));
 }
@@ -221,7 +256,8 @@ static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last,
 
 static void streams_count(struct making *m)
 {
-    for (size_t s = 0; s < m->run->stream_count; s++) m->streams_used[m->run->streams[s].device] += m->run->streams[s].works != 0;
+    for (size_t s = 0; s < m->run->stream_count; s++)
+        m->streams_used[m->run->streams[s].device] += m->run->streams[s].works != 0;
 }
 
 static void of_device(struct making *m, uint32_t device, const uint32_t *works, size_t count)
@@ -237,12 +273,16 @@ static void of_device(struct making *m, uint32_t device, const uint32_t *works, 
     }
 }
 
-static uint32_t device_of_work(const void *run, size_t i) { return work_device(run, &((const struct run *)run)->works[i]); }
+static uint32_t device_of_work(const void *run, size_t i)
+{
+    return work_device(run, &((const struct run *)run)->works[i]);
+}
 
 void idles_init(struct idles *idles, const struct run *run)
 {
     *idles = (struct idles){.devices = array_zeros(run->device_count, sizeof *idles->devices)};
-    for (size_t d = 0; d < run->device_count; d++) idles->devices[d] = (struct span){INT64_MAX, INT64_MAX, 0};
+    for (size_t d = 0; d < run->device_count; d++)
+        idles->devices[d] = (struct span){INT64_MAX, INT64_MAX, 0};
     for (size_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];
         struct span *span = &idles->devices[work_device(run, work)];
@@ -255,14 +295,18 @@ void idles_init(struct idles *idles, const struct run *run)
 
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds)
 {
-    struct making m = {.idles = idles, .run = run, .holds = holds, .streams_used = array_zeros(run->device_count, sizeof *m.streams_used)};
+    struct making m = {.idles = idles,
+        .run = run,
+        .holds = holds,
+        .streams_used = array_zeros(run->device_count, sizeof *m.streams_used)};
     streams_count(&m);
     times_make(&m.no_works, run, works_lost, run->work_count);
     times_make(&m.no_calls, run, calls_lost, run->call_count);
     ended_make(&m);
     thread_ranges_make(&m.ranges, run);
     struct groups works = groups_make(run->device_count, run->work_count, device_of_work, run);
-    for (uint32_t d = 0; d < run->device_count; d++) of_device(&m, d, works.members + works.begins[d], works.begins[d + 1] - works.begins[d]);
+    for (uint32_t d = 0; d < run->device_count; d++)
+        of_device(&m, d, works.members + works.begins[d], works.begins[d + 1] - works.begins[d]);
     groups_free(&works);
     thread_ranges_free(&m.ranges);
     free(m.streams_used);

@@ -10,11 +10,12 @@
 #include "tools/custream/trace/row.h"
 
 /* One more row of a table of the run. */
-#define ADDED(run, rows, count, capacity)                                                                                                            \
-    ({                                                                                                                                               \
-        (run)->rows = array_room((run)->rows, (run)->count, &(run)->capacity, sizeof *(run)->rows);                                                  \
-        memset(&(run)->rows[(run)->count], 0, sizeof *(run)->rows);                                                                                  \
-        &(run)->rows[(run)->count++];                                                                                                                \
+#define ADDED(run, rows, count, capacity) \
+    ({ \
+        (run)->rows = array_room((run)->rows, (run)->count, &(run)->capacity, sizeof \
+        *(run)->rows); \
+        memset(&(run)->rows[(run)->count], 0, sizeof *(run)->rows); \
+        &(run)->rows[(run)->count++]; \
     })
 
 static uint64_t pair(uint64_t high, uint64_t low) { return high << 32 | (low & UINT32_MAX); }
@@ -39,7 +40,8 @@ static uint32_t stream_at(struct run *run, uint32_t ordinal, uint32_t lane)
     *last = (struct nearest){key, stream, true};
     if (*at != NONE) return stream;
     *at = stream;
-    *ADDED(run, streams, stream_count, stream_capacity) = (struct stream){.lane = lane, .device = device_at(run, ordinal), .begin = INT64_MIN, .end = INT64_MAX};
+    *ADDED(run, streams, stream_count, stream_capacity) = (struct stream){
+        .lane = lane, .device = device_at(run, ordinal), .begin = INT64_MIN, .end = INT64_MAX};
     return stream;
 }
 
@@ -61,11 +63,11 @@ static uint32_t thread_at(struct run *run, uint32_t pid, uint32_t tid)
 static enum cs_call call_named(struct run *run, text name)
 {
     uint32_t *at = numbers_at(&run->loading->calls, name, NONE);
-    if (*at != NONE) return (enum cs_call)*at;
+    if (*at != NONE) return (enum cs_call) * at;
     *at = CS_CALL_NONE;
     for (uint32_t call = 1; call < CS_CALL_COUNT && *at == CS_CALL_NONE; call++)
         if (!strcmp(cs_call_info[call].name, text_in(run, name))) *at = call;
-    return (enum cs_call)*at;
+    return (enum cs_call) * at;
 }
 
 /* The file's shapes have numbers, and come in their order. */
@@ -88,10 +90,14 @@ static int64_t end_of(const struct trace_row *row)
 }
 static uint32_t thread_of(struct run *run, const struct trace_row *row)
 {
-    return thread_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
+    return thread_at(
+        run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
 }
 
-static uint32_t stream_of_lane(struct run *run, const struct trace_row *row) { return stream_at(run, row->gpu, row_stream(row)); }
+static uint32_t stream_of_lane(struct run *run, const struct trace_row *row)
+{
+    return stream_at(run, row->gpu, row_stream(row));
+}
 
 /* Rows of tables move when one is added, so these find it first. */
 static struct stream *stream_row(struct run *run, const struct trace_row *row)
@@ -109,7 +115,8 @@ static struct thread *thread_row(struct run *run, const struct trace_row *row)
 static uint32_t stream_named(struct run *run, const struct trace_row *row)
 {
     if (!row_has(row, KEY_CS_STREAM)) return NONE;
-    return stream_at(run, (uint32_t)row_number(row, KEY_CS_DEVICE, 0), (uint32_t)row->number[KEY_CS_STREAM]);
+    return stream_at(
+        run, (uint32_t)row_number(row, KEY_CS_DEVICE, 0), (uint32_t)row->number[KEY_CS_STREAM]);
 }
 
 /* Flags of a call: "EXTERNAL (1)". */
@@ -122,24 +129,36 @@ static long flags_of(const struct run *run, const struct trace_row *row)
 /* Calls that have an event recorded where no call says so. */
 static bool names_a_record(enum cs_call call)
 {
-    return call == CS_CALL_cuIpcGetEventHandle || call == CS_CALL_cuGraphAddEventRecordNode || call == CS_CALL_cuGraphEventRecordNodeSetEvent ||
+    return call == CS_CALL_cuIpcGetEventHandle || call == CS_CALL_cuGraphAddEventRecordNode ||
+           call == CS_CALL_cuGraphEventRecordNodeSetEvent ||
            call == CS_CALL_cuGraphExecEventRecordNodeSetEvent;
 }
 
 static void load_call(struct run *run, const struct trace_row *row)
 {
-    struct call call = {.begin = begin_of(row), .end = end_of(row), .thread = thread_of(run, row), .stream = stream_named(run, row),
-                        .work = (uint32_t)row_number(row, KEY_CORRELATION, 0), .name = row_word(row, KEY_NAME), .result = row_word(row, KEY_RESULT)};
+    struct call call = {.begin = begin_of(row),
+        .end = end_of(row),
+        .thread = thread_of(run, row),
+        .stream = stream_named(run, row),
+        .work = (uint32_t)row_number(row, KEY_CORRELATION, 0),
+        .name = row_word(row, KEY_NAME),
+        .result = row_word(row, KEY_RESULT)};
     call.call = call_named(run, call.name);
-    const bool of_event = call_kind(&call) == CS_KIND_WAIT || (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
-    const bool external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
+    const bool of_event = call_kind(&call) == CS_KIND_WAIT ||
+                          (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
+    const bool external =
+        of_event && flags_of(run, row) &
+                        CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
     call.external = external;
-    call.elsewhere = (external && call_kind(&call) == CS_KIND_EVENT) || row_has(row, KEY_ELSEWHERE) || names_a_record(call.call);
-    call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL) : (uint32_t)row_number(row, KEY_EVENT, 0);
+    call.elsewhere = (external && call_kind(&call) == CS_KIND_EVENT) ||
+                     row_has(row, KEY_ELSEWHERE) || names_a_record(call.call);
+    call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL)
+                                                   : (uint32_t)row_number(row, KEY_EVENT, 0);
     if (call_kind(&call) == CS_KIND_MEMOP) call.what = row_word(row, KEY_ADDRESS);
     call.captured = row_number(row, KEY_CAPTURED, 0);
     call.awaited = call.work != 0;
-    if (!run->ours && !run->pid) run->pid = (uint32_t)row_number(row, KEY_PID, 0); /* no process may have a name */
+    if (!run->ours && !run->pid)
+        run->pid = (uint32_t)row_number(row, KEY_PID, 0); /* no process may have a name */
     call.shape = shape_of(run, row);
     *ADDED(run, calls, call_count, call_capacity) = call;
 }
@@ -149,25 +168,33 @@ static enum cs_way way_of(struct run *run, text name)
 {
     static const char before[] = "Memcpy ";
     uint32_t *at = numbers_at(&run->loading->ways, name, CS_WAY_COUNT);
-    if (*at != CS_WAY_COUNT) return (enum cs_way)*at;
+    if (*at != CS_WAY_COUNT) return (enum cs_way) * at;
     const char *word = text_in(run, name);
     *at = CS_WAY_ANY;
     if (strncmp(word, before, sizeof before - 1)) return CS_WAY_ANY;
     word += sizeof before - 1;
     const size_t length = strcspn(word, " ");
     for (uint32_t way = 1; way < CS_WAY_COUNT; way++)
-        if (strlen(cs_way_name[way]) == length && !memcmp(cs_way_name[way], word, length)) *at = way;
+        if (strlen(cs_way_name[way]) == length && !memcmp(cs_way_name[way], word, length))
+            *at = way;
     if (length == 4 && !memcmp(word, "PtoP", 4)) *at = CS_WAY_PEER; /* as Kineto spells it */
-    return (enum cs_way)*at;
+    return (enum cs_way) * at;
 }
 
 static void load_work(struct run *run, const struct trace_row *row, enum work_kind kind)
 {
-    struct work work = {.begin = begin_of(row), .end = end_of(row), .stream = stream_of_lane(run, row), .call = (uint32_t)row_number(row, KEY_CORRELATION, 0),
-                        .name = row_word(row, KEY_NAME), .shape = shape_of(run, row), .graph = (uint32_t)row_number(row, KEY_GRAPH, 0), .kind = kind,
-                        .bytes = (uint64_t)row_number(row, KEY_BYTES, 0)};
+    struct work work = {.begin = begin_of(row),
+        .end = end_of(row),
+        .stream = stream_of_lane(run, row),
+        .call = (uint32_t)row_number(row, KEY_CORRELATION, 0),
+        .name = row_word(row, KEY_NAME),
+        .shape = shape_of(run, row),
+        .graph = (uint32_t)row_number(row, KEY_GRAPH, 0),
+        .kind = kind,
+        .bytes = (uint64_t)row_number(row, KEY_BYTES, 0)};
     if (kind == WORK_COPY) work.way = way_of(run, work.name);
-    if (row_has(row, KEY_GRAPH_NODE)) work.node = (uint32_t)(row->number[KEY_GRAPH_NODE] + 1) & 0xffffff;
+    if (row_has(row, KEY_GRAPH_NODE))
+        work.node = (uint32_t)(row->number[KEY_GRAPH_NODE] + 1) & 0xffffff;
     struct stream *stream = &run->streams[work.stream];
     if (!stream->context) stream->context = (uint32_t)row_number(row, KEY_CONTEXT, 0);
     stream->works++;
@@ -178,8 +205,8 @@ static void load_callback(struct run *run, const struct trace_row *row)
 {
     const uint32_t thread = thread_of(run, row), stream = stream_named(run, row);
     run->threads[thread].callbacks = true;
-    *ADDED(run, callbacks, callback_count, callback_capacity) = 
-        (struct callback){begin_of(row), end_of(row), begin_of(row) - row_number(row, KEY_DELAY, 0), stream, thread};
+    *ADDED(run, callbacks, callback_count, callback_capacity) = (struct callback){
+        begin_of(row), end_of(row), begin_of(row) - row_number(row, KEY_DELAY, 0), stream, thread};
 }
 
 /* What lasts longer than a part of the trace stands in each part with a note. */
@@ -198,8 +225,9 @@ static bool goes_on(const struct run *run, const struct trace_row *row)
 static void load_range(struct run *run, const struct trace_row *row)
 {
     const uint32_t thread = thread_of(run, row);
-    *ADDED(run, ranges, range_count, range_capacity) = (struct range){
-        begin_of(row), end_of(row), thread, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), 0, was_continued(run, row), goes_on(run, row)};
+    *ADDED(run, ranges, range_count, range_capacity) =
+        (struct range){begin_of(row), end_of(row), thread, row_word(row, KEY_NAME),
+            row_word(row, KEY_DOMAIN), 0, was_continued(run, row), goes_on(run, row)};
 }
 
 /* Ranges of the process: their ends come apart, with a number of their own. */
@@ -209,8 +237,9 @@ static void load_range_end(struct run *run, const struct trace_row *row, bool be
     uint32_t *at = numbers_at(&run->loading->open_ranges, row_word(row, KEY_LOCAL), NONE);
     if (begins) {
         *at = (uint32_t)run->range_count;
-        *ADDED(run, ranges, range_count, range_capacity) =
-            (struct range){begin_of(row), INT64_MAX, NONE, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), row_word(row, KEY_LOCAL), was_continued(run, row), false};
+        *ADDED(run, ranges, range_count, range_capacity) = (struct range){begin_of(row), INT64_MAX,
+            NONE, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), row_word(row, KEY_LOCAL),
+            was_continued(run, row), false};
     } else if (*at != NONE) {
         run->ranges[*at].end = begin_of(row);
         run->ranges[*at].continues = goes_on(run, row);
@@ -222,8 +251,8 @@ static void load_loss(struct run *run, const struct trace_row *row, bool closed)
 {
     const uint64_t works = (uint64_t)row_number(row, KEY_GPU_WORK, 0);
     const bool no_times = closed || row_word(row, KEY_NAME) == run->loading->words[WORD_NO_TIMES];
-    *ADDED(run, losses, loss_count, loss_capacity) =
-        (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0), works, row_word(row, KEY_CAUSE), no_times, closed};
+    *ADDED(run, losses, loss_count, loss_capacity) = (struct loss){begin_of(row), end_of(row),
+        (uint64_t)row_number(row, KEY_COUNT, 0), works, row_word(row, KEY_CAUSE), no_times, closed};
 }
 
 static void load_life_begin(struct run *run, const struct trace_row *row)
@@ -233,8 +262,11 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
     stream->lived = true;
     if (!row_has(row, KEY_ORIGIN)) return;
     stream->known = true;
-    stream->name = row_has(row, KEY_META_NAME) ? row_word(row, KEY_META_NAME) : row_word(row, KEY_NAME);
-    stream->origin = origin == run->loading->words[WORD_LEGACY] ? ORIGIN_LEGACY : origin == run->loading->words[WORD_PER_THREAD] ? ORIGIN_PER_THREAD : ORIGIN_CREATED;
+    stream->name =
+        row_has(row, KEY_META_NAME) ? row_word(row, KEY_META_NAME) : row_word(row, KEY_NAME);
+    stream->origin = origin == run->loading->words[WORD_LEGACY]       ? ORIGIN_LEGACY
+                     : origin == run->loading->words[WORD_PER_THREAD] ? ORIGIN_PER_THREAD
+                                                                      : ORIGIN_CREATED;
     stream->non_blocking = !strcmp(text_in(run, row_word(row, KEY_FLAGS)), "non-blocking");
     stream->origin_said = origin;
     stream->flags = row_word(row, KEY_FLAGS);
@@ -245,7 +277,8 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
     stream->created_by = row_word(row, KEY_CREATED_BY);
     stream->library = row_word(row, KEY_LIBRARY);
     stream->thread = (uint32_t)row_number(row, KEY_THREAD, 0);
-    if (stream->begin == INT64_MIN) stream->begin = begin_of(row); /* the first part's, of several */
+    if (stream->begin == INT64_MIN)
+        stream->begin = begin_of(row); /* the first part's, of several */
 }
 
 static void load_life_end(struct run *run, const struct trace_row *row)
@@ -263,10 +296,13 @@ static void load_meta(struct run *run, const struct trace_row *row)
     const text what = row_word(row, KEY_NAME), name = row_word(row, KEY_META_NAME);
     if (what == l->words[WORD_PROCESS_NAME]) {
         if (is_gpu(row)) device_at(run, row->gpu); /* its name is among the device's properties */
-        else if (!run->program) run->program = name, run->pid = (uint32_t)row_number(row, KEY_PID, 0);
+        else if (!run->program)
+            run->program = name, run->pid = (uint32_t)row_number(row, KEY_PID, 0);
     } else if (what == l->words[WORD_THREAD_NAME]) {
         if (!is_gpu(row)) thread_row(run, row)->name = name;
-        else if (row_number(row, KEY_CS_STREAM, -1) && lane_is_streams_own((uint32_t)row_number(row, KEY_TID, 0), row_has(row, KEY_CS_STREAM)))
+        else if (row_number(row, KEY_CS_STREAM, -1) &&
+                 lane_is_streams_own(
+                     (uint32_t)row_number(row, KEY_TID, 0), row_has(row, KEY_CS_STREAM)))
             stream_row(run, row)->name = name;
     }
 }
@@ -281,10 +317,12 @@ static void load_slice(struct run *run, const struct trace_row *row)
             if (is_gpu(row)) load_work(run, row, kind);
             return;
         }
-    if (cat == l->words[WORD_DRIVER] || (cat == l->words[WORD_RUNTIME] && !run->ours)) load_call(run, row);
+    if (cat == l->words[WORD_DRIVER] || (cat == l->words[WORD_RUNTIME] && !run->ours))
+        load_call(run, row);
     else if (cat == l->words[WORD_CALLBACK]) load_callback(run, row);
     else if (cat == l->words[WORD_RANGE]) load_range(run, row);
-    else if (cat == l->words[WORD_LOSS] || cat == l->words[WORD_WINDOW]) load_loss(run, row, cat == l->words[WORD_WINDOW]);
+    else if (cat == l->words[WORD_LOSS] || cat == l->words[WORD_WINDOW])
+        load_loss(run, row, cat == l->words[WORD_WINDOW]);
 }
 
 void run_take_row(void *of, const struct trace_row *row)
@@ -295,7 +333,8 @@ void run_take_row(void *of, const struct trace_row *row)
     switch (*ph) {
     case 'X': load_slice(run, row); break;
     case 'i':
-        if (is_gpu(row) && row_word(row, KEY_CAT) == run->loading->words[WORD_LIFE]) (row_has(row, KEY_ORIGIN) ? load_life_begin : load_life_end)(run, row);
+        if (is_gpu(row) && row_word(row, KEY_CAT) == run->loading->words[WORD_LIFE])
+            (row_has(row, KEY_ORIGIN) ? load_life_begin : load_life_end)(run, row);
         break;
     case 'b': load_range_end(run, row, true); break;
     case 'e': load_range_end(run, row, false); break;
@@ -310,7 +349,8 @@ enum { FACTS_MAX = 4096 }; /* of a file of another tool's there may be anything 
 void run_take_fact(void *of, const struct trace_fact *fact)
 {
     struct run *run = of;
-    if (!strcmp(fact->path, "metadata.tool")) run->ours = !strncmp(text_in(run, fact->value), "custream ", 9);
+    if (!strcmp(fact->path, "metadata.tool"))
+        run->ours = !strncmp(text_in(run, fact->value), "custream ", 9);
     if (!strcmp(fact->path, "baseTimeNanoseconds")) run->base = fact->whole;
     if (!strncmp(fact->path, "metadata.merged.", 16)) run->loading->merged = true;
     if (run->fact_count >= FACTS_MAX) return;
@@ -342,7 +382,10 @@ uint32_t run_count(const struct run *run, const char *path, uint32_t otherwise)
     return number >= 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-double run_cut_seconds(const struct run *run) { return run_fact(run, "metadata.cut.from_ns") ? run_number(run, "metadata.cut.seconds", 0) : 0; }
+double run_cut_seconds(const struct run *run)
+{
+    return run_fact(run, "metadata.cut.from_ns") ? run_number(run, "metadata.cut.seconds", 0) : 0;
+}
 
 const char *run_source(const struct run *run)
 {
@@ -359,7 +402,8 @@ bool run_has_times(const struct run *run)
 
 uint32_t run_sample(const struct run *run)
 {
-    const uint32_t sample = run_count(run, "totals.gpu.sample", run_count(run, "metadata.gpu_sample", 0));
+    const uint32_t sample =
+        run_count(run, "totals.gpu.sample", run_count(run, "metadata.gpu_sample", 0));
     return sample > 1 ? sample : 0;
 }
 
@@ -367,13 +411,15 @@ uint32_t run_sample(const struct run *run)
 
 void run_begin(struct run *run, struct texts texts)
 {
-    static const char *const words[WORDS] = {"kernel",      "gpu_memcpy", "gpu_memset",      "gpu_graph",     "gpu_range",   "cuda_driver",   "cuda_runtime",
-                                             "cs_callback", "cs_loss",    "cs_window",       "no GPU times",  "user_annotation", "legacy default", "per-thread default",
-                                             "process_name", "thread_name", "goes on in the next part", "began in an earlier part",
-                                             "began in an earlier part, and goes on in the next", "cs_stream"};
+    static const char *const words[WORDS] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph",
+        "gpu_range", "cuda_driver", "cuda_runtime", "cs_callback", "cs_loss", "cs_window",
+        "no GPU times", "user_annotation", "legacy default", "per-thread default", "process_name",
+        "thread_name", "goes on in the next part", "began in an earlier part",
+        "began in an earlier part, and goes on in the next", "cs_stream"};
     *run = (struct run){.begin = INT64_MAX, .end = INT64_MIN, .texts = texts};
     if (!(run->loading = calloc(1, sizeof *run->loading))) out_of_memory();
-    for (int word = 0; word < WORDS; word++) run->loading->words[word] = text_number(&run->texts, words[word], strlen(words[word]));
+    for (int word = 0; word < WORDS; word++)
+        run->loading->words[word] = text_number(&run->texts, words[word], strlen(words[word]));
 }
 
 void run_init(struct run *run)
@@ -427,17 +473,19 @@ static struct lost rows_lost(const struct run *run, size_t from)
 static struct part part_said(const struct run *run, uint32_t number, size_t losses)
 {
     return (struct part){.number = number,
-                         .without_times = run_number(run, "totals.gpu.without_times", 0),
-                         .launches_without_kernel = run_number(run, "totals.gpu.launches_without_kernel", 0),
-                         .without_call = run_number(run, "totals.gpu.without_call", 0),
-                         .untimed_in_all = run_number(run, "totals.gpu_work_without_times_in_all_parts", NAN),
-                         .lost = rows_lost(run, losses),
-                         .lost_in_all = {run_number(run, "totals.lost_in_all_parts", NAN), run_number(run, "totals.gpu_work_lost_in_all_parts", NAN)},
-                         .continues = run_number(run, "totals.continues", 0) != 0,
-                         .recovered = run_fact(run, "totals.recovered.cut_bytes")};
+        .without_times = run_number(run, "totals.gpu.without_times", 0),
+        .launches_without_kernel = run_number(run, "totals.gpu.launches_without_kernel", 0),
+        .without_call = run_number(run, "totals.gpu.without_call", 0),
+        .untimed_in_all = run_number(run, "totals.gpu_work_without_times_in_all_parts", NAN),
+        .lost = rows_lost(run, losses),
+        .lost_in_all = {run_number(run, "totals.lost_in_all_parts", NAN),
+            run_number(run, "totals.gpu_work_lost_in_all_parts", NAN)},
+        .continues = run_number(run, "totals.continues", 0) != 0,
+        .recovered = run_fact(run, "totals.recovered.cut_bytes")};
 }
 
-/* The file that has been read is one more part. The newest part's word holds, in whatever order they come. */
+/* The file that has been read is one more part. The newest part's word holds, in whatever order
+ * they come. */
 static void part_add(struct run *run, struct said *before, const struct part *part)
 {
     bool newest = true;
@@ -455,7 +503,9 @@ static bool is_fresh(const struct run *run, uint32_t number, char error[256])
 {
     for (size_t i = 0; run->ours && run->base && i < run->part_count; i++) {
         if (run->parts[i].number != number) continue;
-        if (number) snprintf(error, 256, "part %u of the trace, as a file before it: give each part once", number);
+        if (number)
+            snprintf(error, 256, "part %u of the trace, as a file before it: give each part once",
+                number);
         else snprintf(error, 256, "the same trace as a file before it: give it once");
         return false;
     }
@@ -466,7 +516,10 @@ static bool is_fresh(const struct run *run, uint32_t number, char error[256])
 static bool same_run(const struct run *run, uint32_t pid, int64_t base, char error[256])
 {
     if (!run->loading->files || (run->pid == pid && run->base == base)) return true;
-    snprintf(error, 256, "of another run than the files before it (process %u, not %u): a report is of one run and its parts", run->pid, pid);
+    snprintf(error, 256,
+        "of another run than the files before it (process %u, not %u): a report is of one run and "
+        "its parts",
+        run->pid, pid);
     return false;
 }
 
@@ -475,8 +528,10 @@ static bool is_understood(const struct run *run, size_t known, char error[256])
 {
     if (run->ours || run->work_count + run->call_count > known) return true;
     const unsigned long long times = run->left.times, others = run->left.others;
-    snprintf(error, 256, "no call and no GPU work in it is understood; it has %llu events, %llu without a usable time and %llu without a phase", (unsigned long long)run->rows + times + others,
-             times, others);
+    snprintf(error, 256,
+        "no call and no GPU work in it is understood; it has %llu events, %llu without a usable "
+        "time and %llu without a phase",
+        (unsigned long long)run->rows + times + others, times, others);
     return false;
 }
 
@@ -496,13 +551,23 @@ static bool is_merged(void *of)
 static bool single(const struct run *run, char error[256])
 {
     if (!run->loading->merged) return true;
-    snprintf(error, 256, "made by 'custream merge': a report is of one run; give it the files that this one was made of");
+    snprintf(error, 256,
+        "made by 'custream merge': a report is of one run; give it the files that this one was "
+        "made of");
     return false;
 }
 
-bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256])
+bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes),
+    void *of, char error[256])
 {
-    const struct trace_sink sink = {.of = run, .row = run_take_row, .fact = run_take_fact, .progress = load_progress, .left = &run->left, .enough = is_merged, .last = run->last_bytes, .partly = &run->end_only};
+    const struct trace_sink sink = {.of = run,
+        .row = run_take_row,
+        .fact = run_take_fact,
+        .progress = load_progress,
+        .left = &run->left,
+        .enough = is_merged,
+        .last = run->last_bytes,
+        .partly = &run->end_only};
     run->loading->progress = progress;
     run->loading->first_shape = (uint32_t)run->shape_count;
     run->loading->progress_of = of;
@@ -514,7 +579,9 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
     const enum trace_end end = trace_read(path, &run->texts, &sink, error);
     const struct part part = part_said(run, run_count(run, "part", 0), losses);
     run->cut |= end == TRACE_CUT;
-    const bool loaded = end != TRACE_UNREADABLE && single(run, error) && is_understood(run, known, error) && same_run(run, pid, base, error) && is_fresh(run, part.number, error);
+    const bool loaded = end != TRACE_UNREADABLE && single(run, error) &&
+                        is_understood(run, known, error) && same_run(run, pid, base, error) &&
+                        is_fresh(run, part.number, error);
     if (loaded) part_add(run, &before, &part);
     said_free(&before);
     run->loading->files += loaded;
@@ -531,7 +598,8 @@ bool run_identify(const char *path, struct identity *identity, char error[256])
 {
     struct run run;
     run_init(&run);
-    const struct trace_sink sink = {.of = &run, .row = run_take_row, .fact = run_take_fact, .enough = is_identified};
+    const struct trace_sink sink = {
+        .of = &run, .row = run_take_row, .fact = run_take_fact, .enough = is_identified};
     const enum trace_end end = trace_read(path, &run.texts, &sink, error);
     *identity = (struct identity){run.pid, run.base};
     const bool read = end != TRACE_UNREADABLE && single(&run, error);

@@ -1,16 +1,19 @@
 /*
- * A run of a program as its trace files tell it, and what follows from that. Nothing of a file's format is behind this header, and nothing of how it is shown.
+ * A run of a program as its trace files tell it, and what follows from that. Nothing of a file's
+ * format is behind this header, and nothing of how it is shown.
  *
- * struct model owns all of it: free it with model_free(). It is made in this order, each step from those before, and then only read:
+ * struct model owns all of it: free it with model_free(). It is made in this order, each step from
+ * those before, and then only read:
  *
- *   run_load()    each file's rows become rows of struct run's tables (load.c; trace/row.h reads the files)
- *   run_settle()  the tables in order, works tied to calls (settle.c)
- *   holds         of each piece of work, from when it could have run and what held it until then (order.c): the only model of stream order
- *   idles         of each device, when nothing ran and why (idle.c)
- *   overlap       work that was late while another stream was at work (overlap.c)
+ *   run_load()    each file's rows become rows of struct run's tables (load.c; trace/row.h reads
+ * the files) run_settle()  the tables in order, works tied to calls (settle.c) holds         of
+ * each piece of work, from when it could have run and what held it until then (order.c): the only
+ * model of stream order idles         of each device, when nothing ran and why (idle.c) overlap
+ * work that was late while another stream was at work (overlap.c)
  *
- * Others ask a settled run by views.h, and unfinished.h for what had not ended. Rows name each other by index, NONE where there is nothing. Times are nanoseconds
- * since the trace's base. Names are numbers of texts (trace/texts.h). Who has no memory ends the process.
+ * Others ask a settled run by views.h, and unfinished.h for what had not ended. Rows name each
+ * other by index, NONE where there is nothing. Times are nanoseconds since the trace's base. Names
+ * are numbers of texts (trace/texts.h). Who has no memory ends the process.
  */
 #ifndef CS_MODEL_MODEL_H
 #define CS_MODEL_MODEL_H
@@ -31,43 +34,54 @@ struct groups {
 };
 
 /* `group` tells the group of row i, from 0 to below group_count; UINT32_MAX: of none. */
-struct groups groups_make(size_t group_count, size_t row_count, uint32_t (*group)(const void *of, size_t i), const void *of);
+struct groups groups_make(size_t group_count, size_t row_count,
+    uint32_t (*group)(const void *of, size_t i), const void *of);
 void groups_free(struct groups *groups);
 
-/* A call of the driver's (in other tools' traces, of the runtime's) on a host thread. In order of `begin`. */
+/* A call of the driver's (in other tools' traces, of the runtime's) on a host thread. In order of
+ * `begin`. */
 struct call {
     int64_t begin, end;
     uint32_t thread, stream; /* stream: that the call names, NONE: none */
-    uint32_t work, works;    /* the GPU work that it enqueued: run->works_of[work], and how many; while it is loaded, `work` is its correlation, 0: none */
+    uint32_t work, works; /* the GPU work that it enqueued: run->works_of[work], and how many; while
+                             it is loaded, `work` is its correlation, 0: none */
     text name;
-    enum cs_call call : 24;  /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
-    bool captured : 1;       /* it went into a graph */
-    bool awaited : 1;        /* GPU work was to come of it: it has a correlation */
-    bool ended : 1;          /* and has come, also in a sample */
-    bool elsewhere : 1;      /* its event is also recorded by graphs, launches or other processes; while it is loaded, of calls that say so */
-    bool external : 1;       /* of an event: the trace does not tell what it records or waits for. `elsewhere`, or it went into a graph */
-    uint32_t what;           /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a kernel's name (LAUNCH), an address (MEMOP); else 0 */
-    uint32_t shape;          /* of a launch: run->shapes, where the call's own row says it; NONE */
-    text result;             /* the error's name; 0: it succeeded */
+    enum cs_call call : 24; /* the row of the call table (kind, what it does besides); CS_CALL_NONE:
+                               a call that it does not have */
+    bool captured : 1;      /* it went into a graph */
+    bool awaited : 1;       /* GPU work was to come of it: it has a correlation */
+    bool ended : 1;         /* and has come, also in a sample */
+    bool elsewhere : 1; /* its event is also recorded by graphs, launches or other processes; while
+                           it is loaded, of calls that say so */
+    bool external : 1;  /* of an event: the trace does not tell what it records or waits for.
+                           `elsewhere`, or it went into a graph */
+    uint32_t what;  /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a
+                       kernel's name (LAUNCH), an address (MEMOP); else 0 */
+    uint32_t shape; /* of a launch: run->shapes, where the call's own row says it; NONE */
+    text result;    /* the error's name; 0: it succeeded */
 };
 
 enum work_kind { WORK_KERNEL, WORK_COPY, WORK_SET, WORK_GRAPH, WORK_RANGE, WORK_KINDS };
-extern const char *const work_kind_name[WORK_KINDS]; /* "kernels", "copies", "memsets", "graphs", "ranges" */
+extern const char
+    *const work_kind_name[WORK_KINDS]; /* "kernels", "copies", "memsets", "graphs", "ranges" */
 
 /* A piece of work on a GPU. In order of `begin`, then `end`. */
 struct work {
     int64_t begin, end;
-    uint32_t stream, call;  /* call: NONE where it is not known; while it is loaded, its correlation, 0: none */
+    uint32_t stream,
+        call; /* call: NONE where it is not known; while it is loaded, its correlation, 0: none */
     text name;
-    uint32_t shape;         /* of a kernel: run->shapes; NONE */
-    uint32_t graph;         /* CUPTI's number of the graph; 0: none */
-    uint32_t node : 24;     /* of a graph whose nodes are shown, from 1: run order is not known by it; 0: no node */
+    uint32_t shape;     /* of a kernel: run->shapes; NONE */
+    uint32_t graph;     /* CUPTI's number of the graph; 0: none */
+    uint32_t node : 24; /* of a graph whose nodes are shown, from 1: run order is not known by it;
+                           0: no node */
     enum work_kind kind : 4;
-    enum cs_way way : 4;    /* of a copy */
-    uint64_t bytes;         /* of a copy or set */
+    enum cs_way way : 4; /* of a copy */
+    uint64_t bytes;      /* of a copy or set */
 };
 
-/* The host function that a call enqueued, as it ran on the driver's thread. In order of `enqueued`. */
+/* The host function that a call enqueued, as it ran on the driver's thread. In order of `enqueued`.
+ */
 struct callback {
     int64_t begin, end, enqueued; /* enqueued: when its call was made, or some ns before */
     uint32_t stream, thread;
@@ -75,23 +89,26 @@ struct callback {
 
 enum stream_origin { ORIGIN_CREATED, ORIGIN_LEGACY, ORIGIN_PER_THREAD };
 struct stream {
-    uint32_t lane, device; /* lane: the number that the trace gives it; the file's key, with the device */
-    uint32_t context;      /* of its work; 0: not known */
-    text name;             /* as the timeline shows it */
+    uint32_t lane,
+        device; /* lane: the number that the trace gives it; the file's key, with the device */
+    uint32_t context; /* of its work; 0: not known */
+    text name;        /* as the timeline shows it */
     enum stream_origin origin;
-    bool non_blocking;     /* does not wait for the legacy default stream, nor it for this */
+    bool non_blocking; /* does not wait for the legacy default stream, nor it for this */
     bool destroyed;
-    bool lived, known;     /* something of its life stands in the trace; how it began does */
-    bool by_policy;        /* custream gave it something else than the program asked for */
+    bool lived, known; /* something of its life stands in the trace; how it began does */
+    bool by_policy;    /* custream gave it something else than the program asked for */
     bool priority_said;
     int priority, requested;
-    text created_by, library, origin_said, flags; /* the call; the library or program that made it; as the file spells it */
-    uint32_t thread;       /* that made it: the system's number; 0: the file does not say */
+    text created_by, library, origin_said,
+        flags;       /* the call; the library or program that made it; as the file spells it */
+    uint32_t thread; /* that made it: the system's number; 0: the file does not say */
     int64_t begin, end;
-    uint32_t works;        /* pieces of work on it */
+    uint32_t works; /* pieces of work on it */
 };
 
-/* What limits how much runs on a device at once; 0: not known. Of one multiprocessor where `sm_` stands before it. */
+/* What limits how much runs on a device at once; 0: not known. Of one multiprocessor where `sm_`
+ * stands before it. */
 struct device {
     uint32_t ordinal;
     text name;
@@ -101,17 +118,18 @@ struct device {
 struct thread {
     uint32_t tid;
     text name;
-    bool callbacks;        /* the driver's own thread for host functions */
+    bool callbacks; /* the driver's own thread for host functions */
 };
 
-/* A range that the program named (NVTX): on a thread, or of the process (thread NONE). In order of `begin`, the longer first. */
+/* A range that the program named (NVTX): on a thread, or of the process (thread NONE). In order of
+ * `begin`, the longer first. */
 struct range {
     int64_t begin, end;
     uint32_t thread;
     text name, domain;
-    text id : 30;          /* of the process's: the file's name for it; 0 */
-    bool continued : 1;    /* a piece: it began in an earlier part */
-    bool continues : 1;    /* a piece: it goes on in the next part */
+    text id : 30;       /* of the process's: the file's name for it; 0 */
+    bool continued : 1; /* a piece: it began in an earlier part */
+    bool continues : 1; /* a piece: it goes on in the next part */
 };
 
 /* What is missing: from when to when, how much, why. */
@@ -119,11 +137,12 @@ struct loss {
     int64_t begin, end;
     uint64_t calls, works;
     text cause;
-    bool no_times;         /* no GPU work that ran then is in the trace */
-    bool closed;           /* outside of a window: nothing was to be recorded */
+    bool no_times; /* no GPU work that ran then is in the trace */
+    bool closed;   /* outside of a window: nothing was to be recorded */
 };
 
-/* A number or text of the file's header or trailer by its path: "totals.gpu.lost". Of several parts, the newest one's. */
+/* A number or text of the file's header or trailer by its path: "totals.gpu.lost". Of several
+ * parts, the newest one's. */
 struct fact {
     text path, value; /* value 0: it is a number */
     double number;
@@ -136,51 +155,71 @@ struct lost {
 
 /* What a file says of itself as one of several parts. */
 struct part {
-    uint32_t number;        /* 0: it is not one of several */
+    uint32_t number; /* 0: it is not one of several */
     double without_times, launches_without_kernel, without_call;
-    double untimed_in_all;  /* both together, of this part and all before it: less than their sum where work came in a later part; NAN: it does not say */
-    struct lost lost;       /* in its rows */
+    double untimed_in_all;   /* both together, of this part and all before it: less than their sum
+                                where work came in a later part; NAN: it does not say */
+    struct lost lost;        /* in its rows */
     struct lost lost_in_all; /* of this part and all before it; NAN: it does not say */
-    bool continues;         /* another part follows */
-    bool recovered;         /* what came behind its last flush is not counted */
+    bool continues;          /* another part follows */
+    bool recovered;          /* what came behind its last flush is not counted */
 };
 
 struct run {
-    struct call *calls;         size_t call_count, call_capacity;
-    struct work *works;         size_t work_count, work_capacity;
-    struct work *sampled;       size_t sampled_count; /* works of a trace that times only some: then `works` is empty, since who reads that takes it for all */
-    struct shape *shapes;       size_t shape_count, shape_capacity;
-    struct callback *callbacks; size_t callback_count, callback_capacity;
-    struct stream *streams;     size_t stream_count, stream_capacity;
-    struct device *devices;     size_t device_count, device_capacity;
-    struct thread *threads;     size_t thread_count, thread_capacity;
-    struct range *ranges;       size_t range_count, range_capacity;
-    struct loss *losses;        size_t loss_count, loss_capacity;
-    struct fact *facts;         size_t fact_count, fact_capacity;
-    struct part *parts;         size_t part_count, part_capacity; /* one for each file; once settled, in order of their numbers */
-    uint32_t *works_of;         /* works by call: run->works_of[call->work .. + call->works) are indices of works */
+    struct call *calls;
+    size_t call_count, call_capacity;
+    struct work *works;
+    size_t work_count, work_capacity;
+    struct work *sampled;
+    size_t sampled_count; /* works of a trace that times only some: then `works` is empty, since who
+                             reads that takes it for all */
+    struct shape *shapes;
+    size_t shape_count, shape_capacity;
+    struct callback *callbacks;
+    size_t callback_count, callback_capacity;
+    struct stream *streams;
+    size_t stream_count, stream_capacity;
+    struct device *devices;
+    size_t device_count, device_capacity;
+    struct thread *threads;
+    size_t thread_count, thread_capacity;
+    struct range *ranges;
+    size_t range_count, range_capacity;
+    struct loss *losses;
+    size_t loss_count, loss_capacity;
+    struct fact *facts;
+    size_t fact_count, fact_capacity;
+    struct part *parts;
+    size_t part_count,
+        part_capacity;  /* one for each file; once settled, in order of their numbers */
+    uint32_t *works_of; /* works by call: run->works_of[call->work .. + call->works) are indices of
+                           works */
     struct groups thread_calls; /* calls by thread */
     struct texts texts;
-    int64_t base;               /* wall clock of time 0, in ns since 1970 */
-    int64_t begin, end;         /* of the first and last thing in it */
-    uint64_t rows;              /* read, of traceEvents */
-    bool ours;                  /* custream wrote it */
-    struct trace_left left;     /* rows of other tools' files that were left out */
-    bool cut;                   /* a file ends inside an event: the process was killed while it wrote */
-    int64_t last_bytes;         /* of a longer plain file only the header and so many last bytes are read; 0: all. Set before run_load() */
-    bool end_only;              /* that was so */
-    text program;               /* the process's name */
+    int64_t base;           /* wall clock of time 0, in ns since 1970 */
+    int64_t begin, end;     /* of the first and last thing in it */
+    uint64_t rows;          /* read, of traceEvents */
+    bool ours;              /* custream wrote it */
+    struct trace_left left; /* rows of other tools' files that were left out */
+    bool cut;               /* a file ends inside an event: the process was killed while it wrote */
+    int64_t last_bytes; /* of a longer plain file only the header and so many last bytes are read;
+                           0: all. Set before run_load() */
+    bool end_only;      /* that was so */
+    text program;       /* the process's name */
     uint32_t pid;
-    struct loading *loading;    /* load.c's, until run_settle() */
+    struct loading *loading; /* load.c's, until run_settle() */
 };
 
 void run_init(struct run *run);
 
-/* A file's rows into the run; false: error says why in one line, without the file's name. `progress` (NULL: nobody) is called now and then with the bytes read of
- * the file as it lies on the disk. */
-bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256]);
+/* A file's rows into the run; false: error says why in one line, without the file's name.
+ * `progress` (NULL: nobody) is called now and then with the bytes read of the file as it lies on
+ * the disk. */
+bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes),
+    void *of, char error[256]);
 
-/* For who reads a file by itself, and takes its rows into a run besides (trace_sink). The texts are the run's. */
+/* For who reads a file by itself, and takes its rows into a run besides (trace_sink). The texts are
+ * the run's. */
 void run_take_row(void *run, const struct trace_row *row);
 void run_take_fact(void *run, const struct trace_fact *fact);
 
@@ -189,40 +228,61 @@ struct identity {
     uint32_t pid;
     int64_t base;
 };
-/* Of which run a file is, from its beginning if it stands there. False: error says why, as run_load() does. */
+/* Of which run a file is, from its beginning if it stands there. False: error says why, as
+ * run_load() does. */
 bool run_identify(const char *path, struct identity *identity, char error[256]);
 
-/* After the last file: everything in its order, works tied to calls. Nothing is added afterwards. */
+/* After the last file: everything in its order, works tied to calls. Nothing is added afterwards.
+ */
 void run_settle(struct run *run);
 void run_free(struct run *run);
 
 /* NULL: the files do not say. */
 const struct fact *run_fact(const struct run *run, const char *path);
 double run_number(const struct run *run, const char *path, double otherwise);
-uint32_t run_count(const struct run *run, const char *path, uint32_t otherwise); /* what is no count of 32 bits is 0 */
-const char *run_source(const struct run *run); /* of its GPU times: "cupti"; NULL: the files do not say */
-double run_cut_seconds(const struct run *run); /* how long it is, of a file that custream record or dump cut out of a longer trace; else 0 */
-bool run_has_times(const struct run *run);     /* false: GPU work was not to be recorded, or only a sample, so that nothing is known of all of it */
-uint32_t run_sample(const struct run *run);    /* of how many calls that put work on a GPU one is timed; 0: of all, or of none */
+uint32_t run_count(const struct run *run, const char *path,
+    uint32_t otherwise); /* what is no count of 32 bits is 0 */
+const char *run_source(
+    const struct run *run); /* of its GPU times: "cupti"; NULL: the files do not say */
+double run_cut_seconds(const struct run *run); /* how long it is, of a file that custream record or
+                                                  dump cut out of a longer trace; else 0 */
+bool run_has_times(const struct run *run);     /* false: GPU work was not to be recorded, or only a
+                                                  sample, so that nothing is known of all of it */
+uint32_t run_sample(const struct run
+        *run); /* of how many calls that put work on a GPU one is timed; 0: of all, or of none */
 
-static inline enum cs_kind call_kind(const struct call *call) { return cs_call_info[call->call].kind; }
-static inline bool call_how(const struct call *call, enum cs_how how) { return cs_call_info[call->call].how & how; }
-static inline const char *text_in(const struct run *run, text name) { return text_of(&run->texts, name); }
-static inline uint32_t work_device(const struct run *run, const struct work *work) { return run->streams[work->stream].device; }
+static inline enum cs_kind call_kind(const struct call *call)
+{
+    return cs_call_info[call->call].kind;
+}
+static inline bool call_how(const struct call *call, enum cs_how how)
+{
+    return cs_call_info[call->call].how & how;
+}
+static inline const char *text_in(const struct run *run, text name)
+{
+    return text_of(&run->texts, name);
+}
+static inline uint32_t work_device(const struct run *run, const struct work *work)
+{
+    return run->streams[work->stream].device;
+}
 
 /* --- order --- */
 
 /*
- * What each piece of GPU work had to wait for, from the order in which the host enqueued it: exact, since a stream's order, events and the legacy default stream
- * are rules of CUDA's ("Stream Synchronization Behavior", CUDA Runtime API; cuStreamWaitEvent, CUDA Driver API).
+ * What each piece of GPU work had to wait for, from the order in which the host enqueued it: exact,
+ * since a stream's order, events and the legacy default stream are rules of CUDA's ("Stream
+ * Synchronization Behavior", CUDA Runtime API; cuStreamWaitEvent, CUDA Driver API).
  */
-/* Why a device was idle, or work late. This is the one list of causes; cause_info has a row for each. */
+/* Why a device was idle, or work late. This is the one list of causes; cause_info has a row for
+ * each. */
 enum cause {
-    CAUSE_HOST,           /* the host had not enqueued it */
-    CAUSE_LAUNCH,         /* it was enqueued, and nothing else held it: the launch's own way to the GPU */
-    CAUSE_EVENT,          /* a wait for an event's record */
-    CAUSE_LEGACY,         /* the legacy default stream, and nothing else */
-    CAUSE_ORDER,          /* work before it on its own stream */
+    CAUSE_HOST,   /* the host had not enqueued it */
+    CAUSE_LAUNCH, /* it was enqueued, and nothing else held it: the launch's own way to the GPU */
+    CAUSE_EVENT,  /* a wait for an event's record */
+    CAUSE_LEGACY, /* the legacy default stream, and nothing else */
+    CAUSE_ORDER,  /* work before it on its own stream */
     CAUSE_HOST_FUNCTION,  /* a host function before it on its stream */
     CAUSE_MEMORY_VALUE,   /* cuStreamWaitValue: a value in memory */
     CAUSE_GRAPH_EDGE,     /* an edge inside its graph */
@@ -237,22 +297,25 @@ struct cause_info {
 };
 extern const struct cause_info cause_info[CAUSES];
 
-/* Queues between the host and a GPU: CUDA_DEVICE_MAX_CONNECTIONS where nobody sets it (CUDA C++ Programming Guide, "CUDA Environment Variables"). Of more streams,
- * some share a queue, and work waits behind another stream's. */
+/* Queues between the host and a GPU: CUDA_DEVICE_MAX_CONNECTIONS where nobody sets it (CUDA C++
+ * Programming Guide, "CUDA Environment Variables"). Of more streams, some share a queue, and work
+ * waits behind another stream's. */
 enum { HARDWARE_QUEUES = 8 };
 
-/* After its last obstacle is gone, work begins within this: launches take 3 to 10 us, a wait between streams 2 to 5 (docs/report.md). */
+/* After its last obstacle is gone, work begins within this: launches take 3 to 10 us, a wait
+ * between streams 2 to 5 (docs/report.md). */
 enum { LATENCY_NS = 100 * 1000 };
 
 /* Of one piece of work: when it could have begun at the earliest, and who held it until then. */
 struct hold {
     int64_t enqueued; /* when its call began; the work's own begin where the call is not known */
-    int64_t ready;    /* when all that it had to wait for on the GPU had ended; INT64_MIN: nothing */
+    int64_t ready; /* when all that it had to wait for on the GPU had ended; INT64_MIN: nothing */
     int64_t without_legacy; /* the same if the legacy default stream ordered nothing */
-    uint32_t blocker; /* the work that ended at `ready`; NONE */
-    uint32_t via;     /* the call that made it wait: cuStreamWaitEvent, cuLaunchHostFunc, ...; NONE */
+    uint32_t blocker;       /* the work that ended at `ready`; NONE */
+    uint32_t via; /* the call that made it wait: cuStreamWaitEvent, cuLaunchHostFunc, ...; NONE */
     uint32_t record;  /* by CAUSE_EVENT: the call that recorded the event; NONE */
-    enum cause cause; /* ORDER, EVENT, LEGACY, HOST_FUNCTION, MEMORY_VALUE, GRAPH_EDGE; UNKNOWN: nothing held it */
+    enum cause cause; /* ORDER, EVENT, LEGACY, HOST_FUNCTION, MEMORY_VALUE, GRAPH_EDGE; UNKNOWN:
+                         nothing held it */
 };
 
 /* One a work, by index. Ends the process where there is no memory. */
@@ -260,29 +323,37 @@ struct hold *order_make(const struct run *run);
 
 /* --- idle time --- */
 
-/* Where each device was idle, piece by piece: every nanosecond between its first and its last work in which none ran has one cause. */
+/* Where each device was idle, piece by piece: every nanosecond between its first and its last work
+ * in which none ran has one cause. */
 /* What the thread that enqueued the next work did meanwhile. */
 enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL, DOINGS };
 extern const char *const doing_word[DOINGS]; /* "own code" */
 
 struct idle {
     int64_t begin, end;
-    uint32_t next;            /* the work that came next */
-    uint32_t device : 8;      /* index in run->devices */
+    uint32_t next;       /* the work that came next */
+    uint32_t device : 8; /* index in run->devices */
     enum cause cause : 8;
     enum host_doing doing : 8; /* by CAUSE_HOST: the thread of the next work's call */
-    uint32_t call;            /* BLOCKED: in which call; CALL: likewise, one that does not wait; NONE */
-    uint32_t range;           /* the innermost range of that thread then; NONE */
+    uint32_t call;  /* BLOCKED: in which call; CALL: likewise, one that does not wait; NONE */
+    uint32_t range; /* the innermost range of that thread then; NONE */
 };
-static inline uint32_t idle_thread(const struct run *run, const struct idle *idle) { return run->calls[run->works[idle->next].call].thread; } /* by CAUSE_HOST */
+static inline uint32_t idle_thread(const struct run *run, const struct idle *idle)
+{
+    return run->calls[run->works[idle->next].call].thread;
+} /* by CAUSE_HOST */
 
 struct idles {
     struct idle *rows; /* in order of device, then time */
     size_t count, capacity;
-    struct span { int64_t begin, end, busy; } *devices; /* by device: from the first to the last work (begin == end: none), and how long any ran */
+    struct span {
+        int64_t begin, end, busy;
+    } *devices; /* by device: from the first to the last work (begin == end: none), and how long any
+                   ran */
 };
 
-/* Two steps, since the rows take memory that what comes between them may have first: how long each device was busy, then the rows. */
+/* Two steps, since the rows take memory that what comes between them may have first: how long each
+ * device was busy, then the rows. */
 void idles_init(struct idles *idles, const struct run *run);
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds);
 void idles_free(struct idles *idles);
@@ -290,10 +361,11 @@ void idles_free(struct idles *idles);
 /* --- overlap --- */
 
 /*
- * Why streams did not overlap: for each piece of work that began later than it could have, which stream was at work meanwhile, and what kept the two
- * apart.
+ * Why streams did not overlap: for each piece of work that began later than it could have, which
+ * stream was at work meanwhile, and what kept the two apart.
  *
- * All times are upper bounds: if the work had begun earlier, both would have shared the device, and might have taken longer.
+ * All times are upper bounds: if the work had begun earlier, both would have shared the device, and
+ * might have taken longer.
  */
 /* A piece of work that waited while another stream was at work. */
 struct late {
@@ -316,15 +388,18 @@ struct pair {
 struct overlap {
     struct late *lates; /* in order of their work */
     size_t late_count, late_capacity;
-    struct pair *pairs; /* those that count: they seldom overlapped and lost much; the most expensive first */
+    struct pair *pairs; /* those that count: they seldom overlapped and lost much; the most
+                           expensive first */
     size_t pair_count, pair_capacity;
 };
 
-/* The time between a release and the begin of the work that is the device's own latency, and no loss. Launches take 2 to 10 us on an idle device. */
+/* The time between a release and the begin of the work that is the device's own latency, and no
+ * loss. Launches take 2 to 10 us on an idle device. */
 enum { RELEASE_NS = 20000 };
 
 /* Ends the process where there is no memory. */
-void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds, const struct idles *idles);
+void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds,
+    const struct idles *idles);
 void overlap_free(struct overlap *overlap);
 
 /* --- all of it --- */

@@ -1,6 +1,7 @@
 /*
- * One pass over the calls in the order in which the host made them, with what each stream still has before it. A stream's own order, events, host functions and
- * the legacy default stream each hold new work until a moment that is known, since the trace has when everything ended.
+ * One pass over the calls in the order in which the host made them, with what each stream still has
+ * before it. A stream's own order, events, host functions and the legacy default stream each hold
+ * new work until a moment that is known, since the trace has when everything ended.
  */
 #include "tools/custream/model/model.h"
 
@@ -25,7 +26,8 @@ const struct cause_info cause_info[CAUSES] = {
     [CAUSE_UNKNOWN] = {"unknown", "not known"},
 };
 
-/* Clocks of host and GPU are converted to each other: what seems to have ended so much after what waited for it did not hold it. */
+/* Clocks of host and GPU are converted to each other: what seems to have ended so much after what
+ * waited for it did not hold it. */
 enum { SKEW_NS = 5000 };
 
 /* A moment before which something cannot begin, and why. */
@@ -34,19 +36,23 @@ struct point {
     uint32_t blocker, via, record;
     enum cause cause;
     struct value {
-        uint32_t call, via, record; /* call: it waits for a value in memory, so that this may be over later than `at`, and when is not known; NONE */
+        uint32_t call, via, record; /* call: it waits for a value in memory, so that this may be
+                                       over later than `at`, and when is not known; NONE */
     } value;
 };
 static const struct value no_value = {NONE, NONE, NONE};
-static const struct point nothing = {INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN, {NONE, NONE, NONE}};
+static const struct point nothing = {
+    INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN, {NONE, NONE, NONE}};
 
 /* Of a stream: what new work has before it, by what would hold it. */
 struct front {
     struct point own, event;
-    uint32_t context; /* index of struct domain; NONE: its flags or context are not known, and nothing is said of the legacy stream */
+    uint32_t context; /* index of struct domain; NONE: its flags or context are not known, and
+                         nothing is said of the legacy stream */
 };
 
-/* A context of a device: where the legacy default stream and the blocking streams wait for each other. */
+/* A context of a device: where the legacy default stream and the blocking streams wait for each
+ * other. */
 struct domain {
     struct side {
         struct point front;
@@ -62,14 +68,16 @@ struct order {
     size_t domain_count;
     struct point *records; /* by number of the event's last record */
     size_t record_count, record_capacity;
-    struct numbers events; /* an event's number: index of records */
-    uint32_t *callback_of_stream, *next_callback; /* the callbacks of each stream as lists, in order of when they were enqueued */
+    struct numbers events;                        /* an event's number: index of records */
+    uint32_t *callback_of_stream, *next_callback; /* the callbacks of each stream as lists, in order
+                                                     of when they were enqueued */
 };
 
 static struct point later(struct point a, struct point b)
 {
     struct point chosen = b.at > a.at ? b : a;
-    chosen.without_legacy = a.without_legacy > b.without_legacy ? a.without_legacy : b.without_legacy;
+    chosen.without_legacy =
+        a.without_legacy > b.without_legacy ? a.without_legacy : b.without_legacy;
     chosen.value = a.value.call != NONE ? a.value : b.value;
     return chosen;
 }
@@ -82,7 +90,8 @@ static struct point barrier(const struct order *o, uint32_t stream)
     const struct front *front = &o->fronts[stream];
     if (front->context == NONE) return nothing;
     const struct domain *domain = &o->domains[front->context];
-    struct point p = o->run->streams[stream].origin == ORIGIN_LEGACY ? domain->blocking.front : domain->legacy.front;
+    struct point p = o->run->streams[stream].origin == ORIGIN_LEGACY ? domain->blocking.front
+                                                                     : domain->legacy.front;
     if (p.at == INT64_MIN && p.value.call == NONE) return nothing;
     p.cause = CAUSE_LEGACY;
     p.without_legacy = INT64_MIN;
@@ -95,7 +104,8 @@ static void enqueue(struct order *o, uint32_t stream, struct point p)
     const struct front *front = &o->fronts[stream];
     if (front->context == NONE) return;
     struct domain *domain = &o->domains[front->context];
-    struct side *side = o->run->streams[stream].origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
+    struct side *side =
+        o->run->streams[stream].origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
     if (side->value_stream == stream) side->front.value = no_value; /* as the stream goes on */
     if (side->front.value.call == NONE) side->value_stream = p.value.call == NONE ? NONE : stream;
     side->front = later(side->front, p);
@@ -118,16 +128,25 @@ static void consider(struct point *chosen, struct point p, int64_t begin)
     *chosen = later(*chosen, p);
 }
 
-/* What is known does not explain why the work began so late: a value that was waited for does, on its own stream or behind what that waits for. */
-static void consider_value(struct point *chosen, const struct front *front, const struct point *legacy, int64_t begin)
+/* What is known does not explain why the work began so late: a value that was waited for does, on
+ * its own stream or behind what that waits for. */
+static void consider_value(
+    struct point *chosen, const struct front *front, const struct point *legacy, int64_t begin)
 {
     const struct value *event = &front->event.value;
-    if (front->own.value.call != NONE) *chosen = (struct point){begin, begin, NONE, front->own.value.call, NONE, CAUSE_MEMORY_VALUE, no_value};
-    else if (event->call != NONE) *chosen = (struct point){begin, begin, NONE, event->via, event->record, CAUSE_EVENT, no_value};
-    else if (legacy->value.call != NONE) *chosen = (struct point){begin, chosen->without_legacy, NONE, legacy->value.call, NONE, CAUSE_LEGACY, no_value};
+    if (front->own.value.call != NONE)
+        *chosen = (struct point){
+            begin, begin, NONE, front->own.value.call, NONE, CAUSE_MEMORY_VALUE, no_value};
+    else if (event->call != NONE)
+        *chosen =
+            (struct point){begin, begin, NONE, event->via, event->record, CAUSE_EVENT, no_value};
+    else if (legacy->value.call != NONE)
+        *chosen = (struct point){
+            begin, chosen->without_legacy, NONE, legacy->value.call, NONE, CAUSE_LEGACY, no_value};
 }
 
-static void hold_work(struct order *o, const struct call *call, uint32_t index, const struct front *front)
+static void hold_work(
+    struct order *o, const struct call *call, uint32_t index, const struct front *front)
 {
     const struct work *work = &o->run->works[index];
     const struct point legacy = barrier(o, call->stream);
@@ -135,8 +154,10 @@ static void hold_work(struct order *o, const struct call *call, uint32_t index, 
     consider(&p, front->own, work->begin);
     consider(&p, front->event, work->begin);
     consider(&p, legacy, work->begin);
-    if (work->begin - (p.at > call->begin ? p.at : call->begin) > LATENCY_NS) consider_value(&p, front, &legacy, work->begin);
-    o->holds[index] = (struct hold){call->begin, p.at, p.without_legacy, p.blocker, p.via, p.record, p.cause};
+    if (work->begin - (p.at > call->begin ? p.at : call->begin) > LATENCY_NS)
+        consider_value(&p, front, &legacy, work->begin);
+    o->holds[index] =
+        (struct hold){call->begin, p.at, p.without_legacy, p.blocker, p.via, p.record, p.cause};
 }
 
 struct ended {
@@ -150,21 +171,24 @@ static int by_end(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Nodes of one launch: each waits for one that ended before it began, if any has. Which edges the graph has is not known; the last one to end is named. */
+/* Nodes of one launch: each waits for one that ended before it began, if any has. Which edges the
+ * graph has is not known; the last one to end is named. */
 static void hold_nodes(struct order *o, const struct call *call)
 {
     const struct run *run = o->run;
     const uint32_t *nodes = run->works_of + call->work;
     struct ended *ended = calloc(call->works, sizeof *ended);
     if (!ended) out_of_memory();
-    for (uint32_t i = 0; i < call->works; i++) ended[i] = (struct ended){run->works[nodes[i]].end, nodes[i]};
+    for (uint32_t i = 0; i < call->works; i++)
+        ended[i] = (struct ended){run->works[nodes[i]].end, nodes[i]};
     qsort(ended, call->works, sizeof *ended, by_end);
     for (uint32_t i = 0, before = 0; i < call->works; i++) {
         const struct work *work = &run->works[nodes[i]];
         while (before < call->works && ended[before].at <= work->begin) before++;
         if (!before) continue;
         const struct ended *last = &ended[before - 1];
-        o->holds[nodes[i]] = (struct hold){call->begin, last->at, last->at, last->work, NONE, NONE, CAUSE_GRAPH_EDGE};
+        o->holds[nodes[i]] = (struct hold){
+            call->begin, last->at, last->at, last->work, NONE, NONE, CAUSE_GRAPH_EDGE};
     }
     free(ended);
 }
@@ -178,7 +202,8 @@ static void order_works(struct order *o, const struct call *call)
         const uint32_t index = run->works_of[call->work + i];
         const struct work *work = &run->works[index];
         hold_work(o, call, index, front);
-        if (work->end > own.at) own = (struct point){work->end, work->end, index, NONE, NONE, CAUSE_ORDER, no_value};
+        if (work->end > own.at)
+            own = (struct point){work->end, work->end, index, NONE, NONE, CAUSE_ORDER, no_value};
     }
     if (call->works > 1) hold_nodes(o, call);
     front->own = later(front->own, own);
@@ -193,14 +218,17 @@ static void order_record(struct order *o, uint32_t index)
     if (!call->what || (call->stream == NONE && !call_how(call, CS_HOW_WIDE))) return;
     struct point p = nothing;
     if (call->external) p = nothing; /* when the event will have been recorded is not known */
-    else if (call->stream != NONE) enqueue(o, call->stream, p = front_of(o, call->stream)); /* on the legacy stream it is a barrier, as work is */
+    else if (call->stream != NONE)
+        enqueue(o, call->stream,
+            p = front_of(o, call->stream)); /* on the legacy stream it is a barrier, as work is */
     else
         for (uint32_t s = 0; s < o->run->stream_count; s++) p = later(p, front_of(o, s));
     p.record = p.value.record = index;
     uint32_t *at = numbers_at(&o->events, call->what, NONE);
     if (*at == NONE) {
         *at = (uint32_t)o->record_count;
-        o->records = array_room(o->records, o->record_count++, &o->record_capacity, sizeof *o->records);
+        o->records =
+            array_room(o->records, o->record_count++, &o->record_capacity, sizeof *o->records);
     }
     o->records[*at] = p;
 }
@@ -225,18 +253,23 @@ static void order_wait(struct order *o, uint32_t index)
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
 }
 
-/* Its callback is the last that was enqueued before the call returned; those before it belong to calls that are gone. */
+/* Its callback is the last that was enqueued before the call returned; those before it belong to
+ * calls that are gone. */
 static void order_host_function(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
     const struct callback *callbacks = o->run->callbacks;
     uint32_t *next = &o->callback_of_stream[call->stream];
-    if (*next == NONE || callbacks[*next].enqueued > call->end) return; /* it was captured, or not recorded */
-    while (o->next_callback[*next] != NONE && callbacks[o->next_callback[*next]].enqueued <= call->end) *next = o->next_callback[*next];
+    if (*next == NONE || callbacks[*next].enqueued > call->end)
+        return; /* it was captured, or not recorded */
+    while (
+        o->next_callback[*next] != NONE && callbacks[o->next_callback[*next]].enqueued <= call->end)
+        *next = o->next_callback[*next];
     const int64_t end = callbacks[*next].end;
     *next = o->next_callback[*next];
     struct front *front = &o->fronts[call->stream];
-    front->own = later(front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION, no_value});
+    front->own = later(
+        front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION, no_value});
     front->own.value = front->event.value = no_value;
     enqueue(o, call->stream, front->own);
 }
@@ -261,7 +294,8 @@ static void order_call(struct order *o, uint32_t index)
         if (call_how(call, CS_HOW_RECORDS)) order_record(o, index);
         break;
     case CS_KIND_WAIT:
-        if (!call->external && (call->stream != NONE || call_how(call, CS_HOW_WIDE))) order_wait(o, index);
+        if (!call->external && (call->stream != NONE || call_how(call, CS_HOW_WIDE)))
+            order_wait(o, index);
         break;
     case CS_KIND_HOSTFN:
         if (call->stream != NONE) order_host_function(o, index);
@@ -279,8 +313,10 @@ static void domains_make(struct order *o)
 {
     uint32_t *of = legacy_domains(o->run, &o->domain_count);
     o->domains = array_zeros(o->domain_count, sizeof *o->domains);
-    for (size_t d = 0; d < o->domain_count; d++) o->domains[d] = (struct domain){{nothing, NONE}, {nothing, NONE}};
-    for (size_t s = 0; s < o->run->stream_count; s++) o->fronts[s] = (struct front){nothing, nothing, of[s]};
+    for (size_t d = 0; d < o->domain_count; d++)
+        o->domains[d] = (struct domain){{nothing, NONE}, {nothing, NONE}};
+    for (size_t s = 0; s < o->run->stream_count; s++)
+        o->fronts[s] = (struct front){nothing, nothing, of[s]};
     free(of);
 }
 
@@ -291,7 +327,8 @@ static void callbacks_make(struct order *o)
     o->callback_of_stream = calloc(run->stream_count + 1, sizeof *o->callback_of_stream);
     if (!o->next_callback || !o->callback_of_stream) out_of_memory();
     for (size_t s = 0; s < run->stream_count; s++) o->callback_of_stream[s] = NONE;
-    for (uint32_t i = (uint32_t)run->callback_count; i-- > 0;) { /* the last first: each goes in front */
+    for (uint32_t i = (uint32_t)run->callback_count;
+        i-- > 0;) { /* the last first: each goes in front */
         const uint32_t stream = run->callbacks[i].stream;
         if (stream == NONE) continue;
         o->next_callback[i] = o->callback_of_stream[stream];
@@ -306,7 +343,8 @@ struct hold *order_make(const struct run *run)
     o.fronts = calloc(run->stream_count + 1, sizeof *o.fronts);
     if (!o.holds || !o.fronts) out_of_memory();
     for (size_t i = 0; i < run->work_count; i++)
-        o.holds[i] = (struct hold){run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};
+        o.holds[i] = (struct hold){
+            run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};
     domains_make(&o);
     callbacks_make(&o);
     for (size_t i = 0; i < run->call_count; i++) order_call(&o, (uint32_t)i);

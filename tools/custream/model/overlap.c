@@ -5,7 +5,8 @@
 #include "tools/custream/command.h"
 #include "tools/custream/model/views.h"
 
-/* --- The work of each stream in order of time, and how long the stream had been busy at any time. --- */
+/* --- The work of each stream in order of time, and how long the stream had been busy at any time.
+ * --- */
 
 struct timeline {
     uint32_t *works; /* run->works of the stream, in order of begin */
@@ -17,7 +18,8 @@ struct timeline {
 
 struct timelines {
     struct timeline *by_stream;
-    uint32_t *busiest; /* streams that have work, device by device, the busiest first: device d has [first[d] .. first[d + 1]) */
+    uint32_t *busiest; /* streams that have work, device by device, the busiest first: device d has
+                          [first[d] .. first[d + 1]) */
     uint32_t *first;
     uint32_t *works; /* memory of all timelines */
     int64_t *times;
@@ -48,7 +50,8 @@ static void fill(struct timelines *timelines, const struct run *run)
         int64_t from = covered > work->begin ? covered : work->begin;
         timeline->works[at] = i;
         timeline->end[at] = work->end > covered ? work->end : covered;
-        timeline->busy[at] = (at ? timeline->busy[at - 1] : 0) + (work->end > from ? work->end - from : 0);
+        timeline->busy[at] =
+            (at ? timeline->busy[at - 1] : 0) + (work->end > from ? work->end - from : 0);
     }
 }
 
@@ -71,7 +74,9 @@ static void rank(struct timelines *timelines, const struct run *run)
     size_t count = 0;
     for (uint32_t i = 0; i < run->stream_count; i++) {
         const struct timeline *timeline = &timelines->by_stream[i];
-        if (timeline->count) streams[count++] = (struct busy_stream){run->streams[i].device, i, timeline->busy[timeline->count - 1]};
+        if (timeline->count)
+            streams[count++] = (struct busy_stream){
+                run->streams[i].device, i, timeline->busy[timeline->count - 1]};
     }
     qsort(streams, count, sizeof *streams, by_device_and_busy);
     for (size_t i = 0; i < count; i++) {
@@ -79,7 +84,8 @@ static void rank(struct timelines *timelines, const struct run *run)
         timelines->first[streams[i].device + 1] = (uint32_t)i + 1;
     }
     for (size_t d = 1; d <= run->device_count; d++)
-        if (timelines->first[d] < timelines->first[d - 1]) timelines->first[d] = timelines->first[d - 1];
+        if (timelines->first[d] < timelines->first[d - 1])
+            timelines->first[d] = timelines->first[d - 1];
     free(streams);
 }
 
@@ -111,7 +117,8 @@ static int64_t begin_at(const struct timeline *timeline, const struct run *run, 
     return run->works[timeline->works[place]].begin;
 }
 
-/* From the cursor in steps of twice the length, then by halves: most questions are a few places away from the last one. */
+/* From the cursor in steps of twice the length, then by halves: most questions are a few places
+ * away from the last one. */
 static uint32_t timeline_last(struct timeline *timeline, const struct run *run, int64_t at)
 {
     if (!timeline->count || begin_at(timeline, run, 0) > at) return NONE;
@@ -143,11 +150,14 @@ static int64_t timeline_busy(struct timeline *timeline, const struct run *run, i
 static uint32_t timeline_running(struct timeline *timeline, const struct run *run, int64_t at)
 {
     uint32_t last = timeline_last(timeline, run, at);
-    return last != NONE && run->works[timeline->works[last]].end > at ? timeline->works[last] : NONE;
+    return last != NONE && run->works[timeline->works[last]].end > at ? timeline->works[last]
+                                                                      : NONE;
 }
 
-/* From place `at` on, the end of the time in which the timeline was never idle; *next: the place behind it. */
-static int64_t stretch(const struct timeline *timeline, const struct run *run, uint32_t at, uint32_t *next)
+/* From place `at` on, the end of the time in which the timeline was never idle; *next: the place
+ * behind it. */
+static int64_t stretch(
+    const struct timeline *timeline, const struct run *run, uint32_t at, uint32_t *next)
 {
     uint32_t i = at + 1;
     while (i < timeline->count && begin_at(timeline, run, i) <= timeline->end[i - 1]) i++;
@@ -155,7 +165,8 @@ static int64_t stretch(const struct timeline *timeline, const struct run *run, u
     return timeline->end[i - 1];
 }
 
-static int64_t timeline_together(const struct timeline *a, const struct timeline *b, const struct run *run)
+static int64_t timeline_together(
+    const struct timeline *a, const struct timeline *b, const struct run *run)
 {
     int64_t together = 0;
     for (uint32_t i = 0, j = 0, next_i, next_j; i < a->count && j < b->count;) {
@@ -184,7 +195,8 @@ static int by_time(const void *left, const void *right)
 }
 
 /* Work of a stream that was enqueued before the work before it was done is one time with it. */
-static void make(struct queued *queued, const struct run *run, const struct hold *holds, uint32_t device)
+static void make(
+    struct queued *queued, const struct run *run, const struct hold *holds, uint32_t device)
 {
     int64_t *end = array_zeros(run->stream_count, sizeof *end); /* by stream */
     bool *used = array_zeros(run->stream_count, sizeof *used);
@@ -225,7 +237,8 @@ static size_t until(const int64_t *times, size_t count, int64_t at)
     return low;
 }
 
-static size_t queued_streams(struct queued *queued, const struct run *run, const struct hold *holds, uint32_t device, int64_t at)
+static size_t queued_streams(struct queued *queued, const struct run *run, const struct hold *holds,
+    uint32_t device, int64_t at)
 {
     if (!queued->made) make(queued, run, holds, device);
     return until(queued->begins, queued->count, at) - until(queued->ends, queued->count, at);
@@ -240,7 +253,8 @@ static void queued_free(struct queued *queued)
 
 /* --- late work --- */
 
-/* Streams of a device that are asked whether they were at work, the busiest ones: a bound for programs with thousands. */
+/* Streams of a device that are asked whether they were at work, the busiest ones: a bound for
+ * programs with thousands. */
 enum { STREAMS_ASKED = 64 };
 
 /* A time that a piece of work waited. */
@@ -250,7 +264,8 @@ struct wait {
     uint32_t behind; /* the stream, where the rule names one; NONE */
 };
 
-/* What is left of a wait for the work behind: if the first kernel behind it had begun earlier, so had those that follow it at once. */
+/* What is left of a wait for the work behind: if the first kernel behind it had begun earlier, so
+ * had those that follow it at once. */
 struct rest {
     struct late late;
     int64_t left;
@@ -262,21 +277,16 @@ struct search {
     const struct run *run;
     const struct hold *holds;
     struct timelines timelines;
-    int64_t *moved;          /* by place on the timelines: how much of this work and all before it on its timeline could have run earlier */
+    int64_t *moved; /* by place on the timelines: how much of this work and all before it on its
+                       timeline could have run earlier */
     struct queued *queued;   /* by device; made when first asked */
     struct host_wait *waits; /* by call: that which its thread came from */
     struct rest *rests;      /* by stream */
     struct overlap *found;
 };
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* --- who was at work --- */
 
@@ -295,16 +305,19 @@ static int64_t moved_until(struct search *s, uint32_t stream, int64_t at)
     return before + earlier(moved[last] - before, at - s->run->works[timeline->works[last]].begin);
 }
 
-/* How long the stream was at work, less what could have run earlier itself: beside that nothing is gained. */
+/* How long the stream was at work, less what could have run earlier itself: beside that nothing is
+ * gained. */
 static int64_t busy_between(struct search *s, uint32_t stream, int64_t from, int64_t to)
 {
     struct timeline *timeline = &s->timelines.by_stream[stream];
     const int64_t busy = timeline_busy(timeline, s->run, to);
     if (!busy) return 0;
-    return busy - moved_until(s, stream, to) - (timeline_busy(timeline, s->run, from) - moved_until(s, stream, from));
+    return busy - moved_until(s, stream, to) -
+           (timeline_busy(timeline, s->run, from) - moved_until(s, stream, from));
 }
 
-/* Whether the last work of the stream that had begun before `to`, or the one before it, ended just before: it may have made room. */
+/* Whether the last work of the stream that had begun before `to`, or the one before it, ended just
+ * before: it may have made room. */
 static bool made_room(struct search *s, uint32_t stream, int64_t to)
 {
     struct timeline *timeline = &s->timelines.by_stream[stream];
@@ -316,21 +329,25 @@ static bool made_room(struct search *s, uint32_t stream, int64_t to)
     return false;
 }
 
-/* Whether the wait can be for that stream's work. Legacy order and the host wait until all is done, and are not over while it runs. A kernel makes room as
- * its first blocks end, and may go on. */
+/* Whether the wait can be for that stream's work. Legacy order and the host wait until all is done,
+ * and are not over while it runs. A kernel makes room as its first blocks end, and may go on. */
 static bool eligible(struct search *s, const struct wait *wait, uint32_t stream)
 {
     const struct stream *other = &s->run->streams[stream];
     struct timeline *timeline = &s->timelines.by_stream[stream];
-    if (wait->cause == CAUSE_LEGACY && other->origin == ORIGIN_CREATED && other->non_blocking) return false;
-    if (wait->cause == CAUSE_DEVICE_FULL) return timeline_running(timeline, s->run, wait->to - RELEASE_NS) != NONE;
-    if (wait->cause != CAUSE_LEGACY && wait->cause != CAUSE_HOST) return made_room(s, stream, wait->to);
+    if (wait->cause == CAUSE_LEGACY && other->origin == ORIGIN_CREATED && other->non_blocking)
+        return false;
+    if (wait->cause == CAUSE_DEVICE_FULL)
+        return timeline_running(timeline, s->run, wait->to - RELEASE_NS) != NONE;
+    if (wait->cause != CAUSE_LEGACY && wait->cause != CAUSE_HOST)
+        return made_room(s, stream, wait->to);
     const uint32_t last = timeline_last(timeline, s->run, wait->to - 1);
     return last != NONE && timeline->end[last] <= wait->to;
 }
 
 /* The stream of the same device that was longest at work in that time; NONE. *busy: how long. */
-static uint32_t longest_at_work(struct search *s, const struct wait *wait, uint32_t waiting, int64_t *busy)
+static uint32_t longest_at_work(
+    struct search *s, const struct wait *wait, uint32_t waiting, int64_t *busy)
 {
     const uint32_t device = s->run->streams[waiting].device;
     const uint32_t begin = s->timelines.first[device], end = s->timelines.first[device + 1];
@@ -347,7 +364,8 @@ static uint32_t longest_at_work(struct search *s, const struct wait *wait, uint3
 
 /* --- what work waited for --- */
 
-/* Ready, and not begun: the device had no room. A stream that copied in the same direction, or the cause that the device's load tells. */
+/* Ready, and not begun: the device had no room. A stream that copied in the same direction, or the
+ * cause that the device's load tells. */
 static void judge_ready(struct search *s, const struct work *work, struct wait *wait)
 {
     const uint32_t device = work_device(s->run, work);
@@ -355,7 +373,8 @@ static void judge_ready(struct search *s, const struct work *work, struct wait *
     const int64_t at = wait->to - RELEASE_NS; /* what ended then, or later, made room */
     double filled = 0;
     for (uint32_t i = begin; i < end && i - begin < STREAMS_ASKED; i++) {
-        const uint32_t other = timeline_running(&s->timelines.by_stream[s->timelines.busiest[i]], s->run, at);
+        const uint32_t other =
+            timeline_running(&s->timelines.by_stream[s->timelines.busiest[i]], s->run, at);
         if (other == NONE || s->timelines.busiest[i] == work->stream) continue;
         const struct work *running = &s->run->works[other];
         if (work->kind == WORK_COPY && running->kind == WORK_COPY && running->way == work->way) {
@@ -367,25 +386,32 @@ static void judge_ready(struct search *s, const struct work *work, struct wait *
         if (fills > 0) filled += fills;
     }
     if (work->kind == WORK_KERNEL && filled >= 1) wait->cause = CAUSE_DEVICE_FULL;
-    else if (queued_streams(&s->queued[device], s->run, s->holds, device, at) > HARDWARE_QUEUES) wait->cause = CAUSE_HARDWARE_QUEUE;
+    else if (queued_streams(&s->queued[device], s->run, s->holds, device, at) > HARDWARE_QUEUES)
+        wait->cause = CAUSE_HARDWARE_QUEUE;
 }
 
-/* The waits of one piece of work, in order of time; how many. `own`: when all work before it on its stream had ended. */
+/* The waits of one piece of work, in order of time; how many. `own`: when all work before it on its
+ * stream had ended. */
 static int waits_of(struct search *s, uint32_t number, int64_t own, struct wait waits[4])
 {
     const struct work *work = &s->run->works[number];
     const struct hold *hold = &s->holds[number];
-    const int64_t enqueued = earlier(hold->enqueued, work->begin), ready = earlier(hold->ready, work->begin);
+    const int64_t enqueued = earlier(hold->enqueued, work->begin),
+                  ready = earlier(hold->ready, work->begin);
     const int64_t without_legacy = earlier(hold->without_legacy, work->begin);
     int count = 0;
     const struct host_wait *host = work->call == NONE ? NULL : &s->waits[work->call];
     if (host && host->call != NONE) {
         const struct call *call = &s->run->calls[host->call];
-        waits[count++] = (struct wait){later(own, enqueued - (call->end - call->begin)), enqueued, CAUSE_HOST, host->stream};
+        waits[count++] = (struct wait){
+            later(own, enqueued - (call->end - call->begin)), enqueued, CAUSE_HOST, host->stream};
     }
     if (hold->cause == CAUSE_EVENT && hold->blocker != NONE)
-        waits[count++] = (struct wait){later(own, enqueued), ready, CAUSE_EVENT, s->run->works[hold->blocker].stream};
-    if (hold->cause == CAUSE_LEGACY) waits[count++] = (struct wait){later(enqueued, later(own, without_legacy)), ready, CAUSE_LEGACY, NONE};
+        waits[count++] = (struct wait){
+            later(own, enqueued), ready, CAUSE_EVENT, s->run->works[hold->blocker].stream};
+    if (hold->cause == CAUSE_LEGACY)
+        waits[count++] =
+            (struct wait){later(enqueued, later(own, without_legacy)), ready, CAUSE_LEGACY, NONE};
     struct wait *last = &waits[count];
     *last = (struct wait){later(enqueued, later(own, ready)), work->begin, CAUSE_UNKNOWN, NONE};
     if (last->to - last->from > RELEASE_NS) {
@@ -401,7 +427,8 @@ static void keep(struct search *s, struct late late, int64_t lost)
 {
     struct overlap *found = s->found;
     late.lost = lost;
-    found->lates = array_room(found->lates, found->late_count, &found->late_capacity, sizeof *found->lates);
+    found->lates =
+        array_room(found->lates, found->late_count, &found->late_capacity, sizeof *found->lates);
     found->lates[found->late_count++] = late;
 }
 
@@ -412,26 +439,31 @@ static int64_t lose(struct search *s, uint32_t number, struct wait *wait, int64_
     int64_t busy = 0;
     if (wait->to <= wait->from + RELEASE_NS) return 0;
     if (wait->behind == NONE) wait->behind = longest_at_work(s, wait, own, &busy);
-    else if (wait->behind != own && s->run->streams[wait->behind].device == s->run->streams[own].device)
+    else if (wait->behind != own &&
+             s->run->streams[wait->behind].device == s->run->streams[own].device)
         busy = busy_between(s, wait->behind, wait->from, wait->to);
     const int64_t lost = earlier(busy, budget);
     if (lost <= 0) return 0;
     struct timeline *behind = &s->timelines.by_stream[wait->behind];
-    const struct late late = {number, wait->behind, behind->works[timeline_last(behind, s->run, wait->to)], wait->cause, 0};
+    const struct late late = {number, wait->behind,
+        behind->works[timeline_last(behind, s->run, wait->to)], wait->cause, 0};
     keep(s, late, lost);
     s->rests[own].late = late;
     s->rests[own].left = busy - lost;
     return lost;
 }
 
-/* Work that came at once behind work that waited would have moved with it, as far as it was enqueued. How much of it. */
+/* Work that came at once behind work that waited would have moved with it, as far as it was
+ * enqueued. How much of it. */
 static int64_t follow(struct search *s, uint32_t number, struct rest *rest)
 {
     const struct work *work = &s->run->works[number];
     const int64_t enqueued = s->holds[number].enqueued;
-    const bool at_once = rest->left > 0 && work->begin - rest->end <= RELEASE_NS && (enqueued < rest->end || rest->late.cause == CAUSE_HOST);
+    const bool at_once = rest->left > 0 && work->begin - rest->end <= RELEASE_NS &&
+                         (enqueued < rest->end || rest->late.cause == CAUSE_HOST);
     const int64_t movable = rest->late.cause == CAUSE_HOST ? INT64_MAX : work->begin - enqueued;
-    const int64_t lost = at_once ? earlier(earlier(work->end - work->begin, rest->left), movable) : 0;
+    const int64_t lost =
+        at_once ? earlier(earlier(work->end - work->begin, rest->left), movable) : 0;
     if (lost <= 0) {
         rest->left = 0;
         return 0;
@@ -450,7 +482,8 @@ static void judge(struct search *s, uint32_t number)
     struct wait waits[4];
     const int count = waits_of(s, number, rest->end, waits);
     int64_t lost = 0;
-    for (int i = 0; i < count; i++) lost += lose(s, number, &waits[i], work->end - work->begin - lost);
+    for (int i = 0; i < count; i++)
+        lost += lose(s, number, &waits[i], work->end - work->begin - lost);
     if (!lost) lost = follow(s, number, rest);
     rest->end = later(rest->end, work->end);
     int64_t *moved = moved_of(s, work->stream);
@@ -475,16 +508,19 @@ static int by_loss(const void *left, const void *right)
     return a->lost != b->lost ? (a->lost > b->lost ? -1 : 1) : by_pair(left, right);
 }
 
-/* A pair counts if it lost more than this share of the device's span: less cannot be told from chance. */
+/* A pair counts if it lost more than this share of the device's span: less cannot be told from
+ * chance. */
 static const double PAIR_SHARE = 0.01;
-/* And if the two were together for less than this share of the time of the one that was less at work: others do overlap, now and then not. */
+/* And if the two were together for less than this share of the time of the one that was less at
+ * work: others do overlap, now and then not. */
 static const double TOGETHER_SHARE = 0.1;
 
 static bool counts(const struct search *s, const struct idles *idles, const struct pair *pair)
 {
     const struct span *span = &idles->devices[s->run->streams[pair->second].device];
     if ((double)pair->lost <= PAIR_SHARE * (double)(span->end - span->begin)) return false;
-    const struct timeline *first = &s->timelines.by_stream[pair->first], *second = &s->timelines.by_stream[pair->second];
+    const struct timeline *first = &s->timelines.by_stream[pair->first],
+                          *second = &s->timelines.by_stream[pair->second];
     const int64_t shorter = earlier(first->busy[first->count - 1], second->busy[second->count - 1]);
     return (double)timeline_together(first, second, s->run) < TOGETHER_SHARE * (double)shorter;
 }
@@ -495,26 +531,30 @@ static void make_pairs(struct search *s, const struct idles *idles)
     struct pair *each = array_zeros(found->late_count, sizeof *each);
     for (uint32_t i = 0; i < found->late_count; i++) {
         const struct late *late = &found->lates[i];
-        each[i] = (struct pair){late->behind, s->run->works[late->work].stream, late->cause, 1, i, late->lost};
+        each[i] = (struct pair){
+            late->behind, s->run->works[late->work].stream, late->cause, 1, i, late->lost};
     }
     qsort(each, found->late_count, sizeof *each, by_pair);
     for (size_t i = 0, next; i < found->late_count; i = next) {
         struct pair sum = each[i];
-        for (next = i + 1;
-             next < found->late_count && each[next].first == sum.first && each[next].second == sum.second && each[next].cause == sum.cause; next++) {
+        for (next = i + 1; next < found->late_count && each[next].first == sum.first &&
+                           each[next].second == sum.second && each[next].cause == sum.cause;
+            next++) {
             sum.lost += each[next].lost;
             sum.times++;
             if (found->lates[sum.late].lost < each[next].lost) sum.late = each[next].late;
         }
         if (!counts(s, idles, &sum)) continue;
-        found->pairs = array_room(found->pairs, found->pair_count, &found->pair_capacity, sizeof *found->pairs);
+        found->pairs = array_room(
+            found->pairs, found->pair_count, &found->pair_capacity, sizeof *found->pairs);
         found->pairs[found->pair_count++] = sum;
     }
     free(each);
     if (found->pair_count) qsort(found->pairs, found->pair_count, sizeof *found->pairs, by_loss);
 }
 
-void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds, const struct idles *idles)
+void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds,
+    const struct idles *idles)
 {
     *overlap = (struct overlap){0};
     struct search s = {.run = run, .holds = holds, .found = overlap};

@@ -9,14 +9,17 @@ const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", 
 
 /* --- groups --- */
 
-struct groups groups_make(size_t group_count, size_t row_count, uint32_t (*group)(const void *of, size_t i), const void *of)
+struct groups groups_make(size_t group_count, size_t row_count,
+    uint32_t (*group)(const void *of, size_t i), const void *of)
 {
-    struct groups groups = {.begins = calloc(group_count + 2, sizeof *groups.begins), .members = malloc((row_count + 1) * sizeof *groups.members)};
+    struct groups groups = {.begins = calloc(group_count + 2, sizeof *groups.begins),
+        .members = malloc((row_count + 1) * sizeof *groups.members)};
     if (!groups.begins || !groups.members) out_of_memory();
     for (size_t i = 0; i < row_count; i++)
         if (group(of, i) != UINT32_MAX) groups.begins[group(of, i) + 2]++;
     for (size_t g = 2; g <= group_count; g++) groups.begins[g] += groups.begins[g - 1];
-    uint32_t *next = groups.begins + 1; /* where each group begins; when all are in, where it ends, which is where the next one begins */
+    uint32_t *next = groups.begins + 1; /* where each group begins; when all are in, where it ends,
+                                           which is where the next one begins */
     for (size_t i = 0; i < row_count; i++)
         if (group(of, i) != UINT32_MAX) groups.members[next[group(of, i)]++] = (uint32_t)i;
     return groups;
@@ -38,11 +41,11 @@ static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_en
     return a_end > b_end ? -1 : a_end < b_end;
 }
 
-#define BY_TIME(name, type)                                                                                                                          \
-    static int name(const void *a, const void *b)                                                                                                    \
-    {                                                                                                                                                \
-        const struct type *x = a, *y = b;                                                                                                            \
-        return by_time(x->begin, x->end, y->begin, y->end);                                                                                          \
+#define BY_TIME(name, type) \
+    static int name(const void *a, const void *b) \
+    { \
+        const struct type *x = a, *y = b; \
+        return by_time(x->begin, x->end, y->begin, y->end); \
     }
 BY_TIME(calls_by_time, call)
 BY_TIME(ranges_by_time, range)
@@ -102,10 +105,12 @@ static struct tie *ties_make(struct run *run, size_t *count)
 }
 
 /* Works mostly begin in the order of their calls. */
-static const struct tie *tie_find(const struct tie *ties, size_t count, uint32_t correlation, size_t *next)
+static const struct tie *tie_find(
+    const struct tie *ties, size_t count, uint32_t correlation, size_t *next)
 {
     const struct tie wanted = {correlation, 0}, *found = &ties[*next];
-    if (*next >= count || found->correlation != correlation) found = bsearch(&wanted, ties, count, sizeof *ties, ties_by_number);
+    if (*next >= count || found->correlation != correlation)
+        found = bsearch(&wanted, ties, count, sizeof *ties, ties_by_number);
     if (found) *next = (size_t)(found - ties) + 1;
     return found;
 }
@@ -122,13 +127,15 @@ static void tie_works(struct run *run)
     }
     free(ties);
     uint32_t at = 0;
-    for (size_t i = 0; i < run->call_count; i++) run->calls[i].work = at, at += run->calls[i].works, run->calls[i].works = 0;
+    for (size_t i = 0; i < run->call_count; i++)
+        run->calls[i].work = at, at += run->calls[i].works, run->calls[i].works = 0;
     run->works_of = array_zeros(at, sizeof *run->works_of);
     for (size_t i = 0; i < run->work_count; i++) {
         if (run->works[i].call == NONE) continue;
         struct call *call = &run->calls[run->works[i].call];
         run->works_of[call->work + call->works++] = (uint32_t)i;
-        if (call->stream == NONE) call->stream = run->works[i].stream; /* another tool's call does not say */
+        if (call->stream == NONE)
+            call->stream = run->works[i].stream; /* another tool's call does not say */
     }
 }
 
@@ -139,13 +146,15 @@ static void end_calls(struct run *run)
     for (size_t i = 0; i < run->call_count; i++)
         if (run->calls[i].work) *numbers_at(&calls, run->calls[i].work, 0) = (uint32_t)i;
     for (size_t i = 0; i < run->work_count; i++) {
-        const uint32_t call = run->works[i].call ? numbers_get(&calls, run->works[i].call, NONE) : NONE;
+        const uint32_t call =
+            run->works[i].call ? numbers_get(&calls, run->works[i].call, NONE) : NONE;
         if (call != NONE) run->calls[call].ended = true;
     }
     numbers_free(&calls);
 }
 
-/* No gap and no order can be told of a sample. Its work stands apart, and for all else there is none. */
+/* No gap and no order can be told of a sample. Its work stands apart, and for all else there is
+ * none. */
 static void set_sample_apart(struct run *run)
 {
     if (!run_sample(run)) return;
@@ -157,14 +166,18 @@ static void set_sample_apart(struct run *run)
     for (size_t i = 0; i < run->stream_count; i++) run->streams[i].works = 0;
 }
 
-static uint32_t thread_of_call(const void *run, size_t i) { return ((const struct run *)run)->calls[i].thread; }
+static uint32_t thread_of_call(const void *run, size_t i)
+{
+    return ((const struct run *)run)->calls[i].thread;
+}
 
 /* --- events --- */
 
 static bool is_of_event(const struct call *call)
 {
     const enum cs_kind kind = call_kind(call);
-    return call->what && (kind == CS_KIND_EVENT || kind == CS_KIND_WAIT || kind == CS_KIND_SYNC || kind == CS_KIND_QUERY);
+    return call->what && (kind == CS_KIND_EVENT || kind == CS_KIND_WAIT || kind == CS_KIND_SYNC ||
+                             kind == CS_KIND_QUERY);
 }
 
 /* Of which calls nothing can be said from the calls that recorded their events. */
@@ -173,7 +186,8 @@ static void settle_events(struct run *run)
     struct numbers elsewhere = {0}; /* 1, by event */
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
-        if (call->elsewhere && call->what && !call->result) *numbers_at(&elsewhere, call->what, 0) = 1;
+        if (call->elsewhere && call->what && !call->result)
+            *numbers_at(&elsewhere, call->what, 0) = 1;
     }
     for (size_t i = 0; i < run->call_count; i++) {
         struct call *call = &run->calls[i];
@@ -185,9 +199,12 @@ static void settle_events(struct run *run)
 
 /* --- ranges --- */
 
-enum { PIECES_APART_NS = 10000 }; /* a thread's ranges are cut at one moment; those in each other go on a nanosecond apart */
+enum {
+    PIECES_APART_NS = 10000
+}; /* a thread's ranges are cut at one moment; those in each other go on a nanosecond apart */
 
-/* Pieces that go on, each behind those of the same range's name: of ranges in each other the outer one first, as they go on. */
+/* Pieces that go on, each behind those of the same range's name: of ranges in each other the outer
+ * one first, as they go on. */
 struct pieces {
     struct numbers first, last; /* by name */
     uint32_t *next;             /* by range */
@@ -202,7 +219,8 @@ static text piece_name(struct run *run, const struct range *range)
 
 static void piece_push(struct pieces *pieces, text name, uint32_t range)
 {
-    uint32_t *first = numbers_at(&pieces->first, name, NONE), *last = numbers_at(&pieces->last, name, NONE);
+    uint32_t *first = numbers_at(&pieces->first, name, NONE),
+             *last = numbers_at(&pieces->last, name, NONE);
     pieces->next[range] = NONE;
     if (*first == NONE) *first = range;
     else pieces->next[*last] = range;
@@ -221,7 +239,9 @@ static uint32_t piece_pop(struct pieces *pieces, text name)
 static uint32_t piece_before(struct pieces *pieces, const struct run *run, text name, size_t i)
 {
     const struct range *piece = &run->ranges[i];
-    if (piece->id) return numbers_get(&pieces->first, name, NONE); /* its number is no other's, and its pieces may begin at once */
+    if (piece->id)
+        return numbers_get(&pieces->first, name,
+            NONE); /* its number is no other's, and its pieces may begin at once */
     if (!piece->continued) return NONE;
     for (uint32_t range; (range = piece_pop(pieces, name)) != NONE;)
         if (piece->begin - run->ranges[range].end <= PIECES_APART_NS) return range;
@@ -300,20 +320,27 @@ static void span_add(struct run *run, int64_t begin, int64_t end)
 
 static void settle_span(struct run *run)
 {
-    for (size_t i = 0; i < run->call_count; i++) span_add(run, run->calls[i].begin, run->calls[i].end);
-    for (size_t i = 0; i < run->work_count; i++) span_add(run, run->works[i].begin, run->works[i].end);
-    for (size_t i = 0; i < run->callback_count; i++) span_add(run, run->callbacks[i].begin, run->callbacks[i].end);
-    for (size_t i = 0; i < run->range_count; i++) span_add(run, run->ranges[i].begin, run->ranges[i].end < INT64_MAX ? run->ranges[i].end : run->ranges[i].begin);
+    for (size_t i = 0; i < run->call_count; i++)
+        span_add(run, run->calls[i].begin, run->calls[i].end);
+    for (size_t i = 0; i < run->work_count; i++)
+        span_add(run, run->works[i].begin, run->works[i].end);
+    for (size_t i = 0; i < run->callback_count; i++)
+        span_add(run, run->callbacks[i].begin, run->callbacks[i].end);
+    for (size_t i = 0; i < run->range_count; i++)
+        span_add(run, run->ranges[i].begin,
+            run->ranges[i].end < INT64_MAX ? run->ranges[i].end : run->ranges[i].begin);
     if (run->begin > run->end) run->begin = run->end = 0;
     for (size_t i = 0; i < run->range_count; i++)
-        if (run->ranges[i].end == INT64_MAX) run->ranges[i].end = run->end > run->ranges[i].begin ? run->end : run->ranges[i].begin;
+        if (run->ranges[i].end == INT64_MAX)
+            run->ranges[i].end = run->end > run->ranges[i].begin ? run->end : run->ranges[i].begin;
 }
 
 static void loading_free(struct run *run)
 {
     struct loading *l = run->loading;
     if (!l) return;
-    struct numbers *const maps[] = {&l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->facts, &l->open_ranges};
+    struct numbers *const maps[] = {
+        &l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->facts, &l->open_ranges};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) numbers_free(maps[i]);
     free(l);
     run->loading = NULL;
@@ -327,7 +354,8 @@ void run_settle(struct run *run)
     sort(run->callbacks, run->callback_count, sizeof *run->callbacks, callbacks_by_time);
     sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time);
     join_ranges(run);
-    sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time); /* which are longer now */
+    sort(run->ranges, run->range_count, sizeof *run->ranges,
+        ranges_by_time); /* which are longer now */
     sort(run->parts, run->part_count, sizeof *run->parts, parts_by_number);
     sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
     settle_span(run);
@@ -342,8 +370,9 @@ void run_settle(struct run *run)
 void run_free(struct run *run)
 {
     loading_free(run);
-    void *const tables[] = {run->calls,  run->works,  run->shapes, run->callbacks, run->streams,  run->devices,  run->threads,
-                            run->ranges, run->losses, run->facts,  run->parts,     run->works_of,  run->sampled};
+    void *const tables[] = {run->calls, run->works, run->shapes, run->callbacks, run->streams,
+        run->devices, run->threads, run->ranges, run->losses, run->facts, run->parts, run->works_of,
+        run->sampled};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     groups_free(&run->thread_calls);
     texts_free(&run->texts);

@@ -9,17 +9,21 @@
 
 #include "tools/custream/command.h"
 
-struct table *report_table(struct report *report, const char *key, const char *title, const struct column *columns, size_t column_count)
+struct table *report_table(struct report *report, const char *key, const char *title,
+    const struct column *columns, size_t column_count)
 {
-    report->tables = array_room(report->tables, report->table_count, &report->table_capacity, sizeof *report->tables);
+    report->tables = array_room(
+        report->tables, report->table_count, &report->table_capacity, sizeof *report->tables);
     struct table *table = &report->tables[report->table_count++];
-    *table = (struct table){.key = key, .title = title, .columns = columns, .column_count = column_count};
+    *table = (struct table){
+        .key = key, .title = title, .columns = columns, .column_count = column_count};
     return table;
 }
 
 struct cell *table_row(struct table *table)
 {
-    table->cells = array_room(table->cells, table->row_count, &table->row_capacity, table->column_count * sizeof *table->cells);
+    table->cells = array_room(table->cells, table->row_count, &table->row_capacity,
+        table->column_count * sizeof *table->cells);
     struct cell *row = &table->cells[table->row_count++ * table->column_count];
     for (size_t c = 0; c < table->column_count; c++) row[c] = (struct cell){NULL, NAN};
     return row;
@@ -29,7 +33,8 @@ const char *report_text(struct report *report, const char *format, ...)
 {
     char *made;
     va_list args;
-    report->owned = array_room(report->owned, report->owned_count, &report->owned_capacity, sizeof *report->owned);
+    report->owned = array_room(
+        report->owned, report->owned_count, &report->owned_capacity, sizeof *report->owned);
     va_start(args, format);
     if (vasprintf(&made, format, args) < 0) out_of_memory();
     va_end(args);
@@ -47,7 +52,8 @@ static const struct cell *cell_find(const struct table *table, size_t row, const
 {
     if (!table || row >= table->row_count) return NULL;
     for (size_t c = 0; c < table->column_count; c++)
-        if (!strcmp(table->columns[c].key, column)) return &table->cells[row * table->column_count + c];
+        if (!strcmp(table->columns[c].key, column))
+            return &table->cells[row * table->column_count + c];
     return NULL;
 }
 
@@ -99,7 +105,8 @@ struct tally *tally_of(struct tallies *tallies, uint64_t key)
 {
     const uint32_t at = *numbers_at(&tallies->index, key, (uint32_t)tallies->count);
     if (at == tallies->count) {
-        tallies->rows = array_room(tallies->rows, tallies->count, &tallies->capacity, sizeof *tallies->rows);
+        tallies->rows =
+            array_room(tallies->rows, tallies->count, &tallies->capacity, sizeof *tallies->rows);
         tallies->rows[tallies->count++] = (struct tally){.key = key};
     }
     return &tallies->rows[at];
@@ -109,7 +116,8 @@ void tally_add(struct tally *tally, int64_t duration)
 {
     if (!tally->times || duration < tally->shortest) tally->shortest = duration;
     if (duration > tally->longest) tally->longest = duration;
-    if (__builtin_add_overflow(tally->total, duration, &tally->total)) tally->total = INT64_MAX; /* a damaged file: times of decades */
+    if (__builtin_add_overflow(tally->total, duration, &tally->total))
+        tally->total = INT64_MAX; /* a damaged file: times of decades */
     tally->times++;
 }
 
@@ -142,12 +150,13 @@ static double tally_cell(const struct tally *tally, unsigned from)
 }
 
 void tallies_put(struct tallies *tallies, struct table *table, const unsigned char *from,
-                 void (*own)(const void *of, const struct tally *tally, struct cell *row), const void *of)
+    void (*own)(const void *of, const struct tally *tally, struct cell *row), const void *of)
 {
     tallies_sort(tallies);
     for (size_t i = 0; i < tallies->count; i++) {
         struct cell *row = table_row(table);
-        for (size_t c = 0; c < table->column_count; c++) row[c].number = tally_cell(&tallies->rows[i], from[c]);
+        for (size_t c = 0; c < table->column_count; c++)
+            row[c].number = tally_cell(&tallies->rows[i], from[c]);
         own(of, &tallies->rows[i], row);
     }
     tallies_free(tallies);
@@ -189,6 +198,7 @@ const char *work_label(struct report *report, const struct run *run, const struc
     const char *name = text_in(run, work->name);
     const size_t length = strlen(name);
     if (length <= NAME_MOST) return name;
-    const char *head = whole_characters(name + NAME_HEAD), *tail = whole_characters(name + length - NAME_TAIL);
+    const char *head = whole_characters(name + NAME_HEAD),
+               *tail = whole_characters(name + length - NAME_TAIL);
     return report_text(report, "%.*s…%s", (int)(head - name), name, tail);
 }

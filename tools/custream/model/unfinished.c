@@ -7,7 +7,8 @@
 #include "tools/custream/model/views.h"
 #include "tools/custream/trace/numbers.h"
 
-/* --- queues: the operations of each stream in the order of their calls, and how far each stream is known to have got --- */
+/* --- queues: the operations of each stream in the order of their calls, and how far each stream is
+ * known to have got --- */
 
 struct queues {
     const struct run *run;
@@ -15,18 +16,36 @@ struct queues {
     struct groups operations; /* calls by stream */
     uint32_t *done;           /* by stream: so many of its operations have ended */
     uint32_t *place;          /* by call: among its stream's operations */
-    uint32_t *record;         /* by call: of a wait, the call that recorded its event; NONE: there is none */
-    uint32_t *domain;         /* by stream (domains.h) */
-    uint32_t *legacy;         /* by domain: the legacy default stream; NONE */
-    struct queue_step { uint32_t stream, until; } *steps; /* to be taken */
+    uint32_t
+        *record; /* by call: of a wait, the call that recorded its event; NONE: there is none */
+    uint32_t *domain; /* by stream (domains.h) */
+    uint32_t *legacy; /* by domain: the legacy default stream; NONE */
+    struct queue_step {
+        uint32_t stream, until;
+    } *steps; /* to be taken */
     size_t step_count, step_capacity;
 };
 
-static uint32_t queue_length(const struct queues *q, uint32_t stream) { return q->operations.begins[stream + 1] - q->operations.begins[stream]; }
-static uint32_t queue_call(const struct queues *q, uint32_t stream, uint32_t n) { return q->operations.members[q->operations.begins[stream] + n]; }
-static bool queue_is_open(const struct queues *q, uint32_t stream) { return q->done[stream] < queue_length(q, stream); }
-static uint32_t queue_head(const struct queues *q, uint32_t stream) { return queue_call(q, stream, q->done[stream]); }
-static bool queue_has_ended(const struct queues *q, uint32_t call) { return q->place[call] < q->done[q->run->calls[call].stream]; }
+static uint32_t queue_length(const struct queues *q, uint32_t stream)
+{
+    return q->operations.begins[stream + 1] - q->operations.begins[stream];
+}
+static uint32_t queue_call(const struct queues *q, uint32_t stream, uint32_t n)
+{
+    return q->operations.members[q->operations.begins[stream] + n];
+}
+static bool queue_is_open(const struct queues *q, uint32_t stream)
+{
+    return q->done[stream] < queue_length(q, stream);
+}
+static uint32_t queue_head(const struct queues *q, uint32_t stream)
+{
+    return queue_call(q, stream, q->done[stream]);
+}
+static bool queue_has_ended(const struct queues *q, uint32_t call)
+{
+    return q->place[call] < q->done[q->run->calls[call].stream];
+}
 
 /* --- which calls are operations of a stream --- */
 
@@ -99,9 +118,13 @@ static void end_until(struct queues *q, uint32_t stream, uint32_t until)
     }
 }
 
-static void end_call(struct queues *q, uint32_t call) { end_until(q, q->run->calls[call].stream, q->place[call] + 1); }
+static void end_call(struct queues *q, uint32_t call)
+{
+    end_until(q, q->run->calls[call].stream, q->place[call] + 1);
+}
 
-/* A wait or a question of the host's has shown that all on the stream has ended whose calls had returned by then. */
+/* A wait or a question of the host's has shown that all on the stream has ended whose calls had
+ * returned by then. */
 static void end_before(struct queues *q, uint32_t stream, uint32_t call)
 {
     uint32_t n = count_before(q, stream, call);
@@ -132,7 +155,8 @@ static uint32_t graph_of_nodes(const struct run *run, const struct call *call)
     return work && work->node ? work->graph : 0;
 }
 
-/* How many nodes a graph has is not told. A launch with fewer than another one of it had is under way. */
+/* How many nodes a graph has is not told. A launch with fewer than another one of it had is under
+ * way. */
 static void count_nodes(struct pass *pass, const struct run *run)
 {
     for (size_t i = 0; i < run->call_count; i++) {
@@ -148,9 +172,13 @@ static bool work_has_ended(const struct pass *pass, const struct run *run, const
     return call->ended && (!graph || call->works >= numbers_get(&pass->nodes, graph, 0));
 }
 
-static uint32_t stream_of_callback(const void *run, size_t i) { return ((const struct run *)run)->callbacks[i].stream; }
+static uint32_t stream_of_callback(const void *run, size_t i)
+{
+    return ((const struct run *)run)->callbacks[i].stream;
+}
 
-/* A host function that ran belongs to the last call that was made before it was enqueued; functions of calls that are gone come before. */
+/* A host function that ran belongs to the last call that was made before it was enqueued; functions
+ * of calls that are gone come before. */
 static void meet_function(struct queues *q, struct pass *pass, uint32_t index)
 {
     const struct call *call = &q->run->calls[index];
@@ -170,7 +198,9 @@ static void meet_event(struct queues *q, struct pass *pass, uint32_t index)
 {
     const struct call *call = &q->run->calls[index];
     const uint32_t record = call->what ? numbers_get(&pass->records, call->what, NONE) : NONE;
-    if (call_kind(call) == CS_KIND_EVENT) *numbers_at(&pass->records, call->what, NONE) = is_operation(call) && !call->external ? index : NONE;
+    if (call_kind(call) == CS_KIND_EVENT)
+        *numbers_at(&pass->records, call->what, NONE) =
+            is_operation(call) && !call->external ? index : NONE;
     else if (call_kind(call) == CS_KIND_WAIT) q->record[index] = call->external ? NONE : record;
     else if (record != NONE) end_call(q, record);
 }
@@ -179,7 +209,8 @@ static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
 {
     const struct call *call = &q->run->calls[index];
     if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
-    if (call->stream != NONE && is_operation(call) && work_has_ended(pass, q->run, call)) end_call(q, index);
+    if (call->stream != NONE && is_operation(call) && work_has_ended(pass, q->run, call))
+        end_call(q, index);
     switch (call_kind(call)) {
     case CS_KIND_HOSTFN:
         if (call->stream != NONE) meet_function(q, pass, index);
@@ -196,7 +227,9 @@ static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
         else if (call->what) meet_event(q, pass, index);
         break;
     case CS_KIND_COPY: /* back to the host: it returns with the bytes */
-        if (call_how(call, CS_HOW_BLOCKS) && cs_call_way(call->call) == CS_WAY_DtoH && call->stream != NONE) end_call(q, index);
+        if (call_how(call, CS_HOW_BLOCKS) && cs_call_way(call->call) == CS_WAY_DtoH &&
+            call->stream != NONE)
+            end_call(q, index);
         break;
     default: break;
     }
@@ -205,7 +238,8 @@ static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
 static void pass_over(struct queues *q)
 {
     const struct run *run = q->run;
-    struct pass pass = {.callbacks = groups_make(run->stream_count, run->callback_count, stream_of_callback, run)};
+    struct pass pass = {
+        .callbacks = groups_make(run->stream_count, run->callback_count, stream_of_callback, run)};
     pass.next_callback = array_zeros(run->stream_count, sizeof *pass.next_callback);
     for (size_t s = 0; s < run->stream_count; s++) pass.next_callback[s] = pass.callbacks.begins[s];
     count_nodes(&pass, run);
@@ -223,9 +257,12 @@ static uint32_t queue_legacy(const struct queues *q, uint32_t stream, uint32_t f
     const uint32_t domain = q->domain[stream], head = queue_head(q, stream);
     if (domain == NONE || q->legacy[domain] == NONE) return NONE;
     const uint32_t legacy = q->legacy[domain];
-    if (stream != legacy) return from <= legacy && queue_is_open(q, legacy) && queue_head(q, legacy) < head ? legacy : NONE;
+    if (stream != legacy)
+        return from <= legacy && queue_is_open(q, legacy) && queue_head(q, legacy) < head ? legacy
+                                                                                          : NONE;
     for (uint32_t s = from; s < q->run->stream_count; s++)
-        if (q->domain[s] == domain && s != stream && queue_is_open(q, s) && queue_head(q, s) < head) return s;
+        if (q->domain[s] == domain && s != stream && queue_is_open(q, s) && queue_head(q, s) < head)
+            return s;
     return NONE;
 }
 
@@ -234,9 +271,12 @@ static uint32_t queue_legacy_perhaps(const struct queues *q, uint32_t stream)
     const struct stream *own = &q->run->streams[stream];
     for (uint32_t s = 0; own->known && !own->non_blocking && s < q->run->stream_count; s++) {
         const struct stream *other = &q->run->streams[s];
-        const bool ordered = other->known && !other->non_blocking && (own->origin == ORIGIN_LEGACY) != (other->origin == ORIGIN_LEGACY);
+        const bool ordered = other->known && !other->non_blocking &&
+                             (own->origin == ORIGIN_LEGACY) != (other->origin == ORIGIN_LEGACY);
         const bool not_known = q->domain[s] == NONE || q->domain[stream] == NONE;
-        if (ordered && not_known && own->device == other->device && queue_is_open(q, s) && queue_head(q, s) < queue_head(q, stream)) return s;
+        if (ordered && not_known && own->device == other->device && queue_is_open(q, s) &&
+            queue_head(q, s) < queue_head(q, stream))
+            return s;
     }
     return NONE;
 }
@@ -247,8 +287,12 @@ static bool is_over(const struct queues *q, uint32_t stream)
     const uint32_t head = queue_head(q, stream), record = q->record[head];
     const struct call *call = &q->run->calls[head];
     const enum cs_kind kind = call_kind(call);
-    if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream)) return false; /* nobody tells; as long as nothing is behind it, nobody cares */
-    if (kind == CS_KIND_WAIT ? record != NONE && !queue_has_ended(q, record) : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS))) return false;
+    if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream))
+        return false; /* nobody tells; as long as nothing is behind it, nobody cares */
+    if (kind == CS_KIND_WAIT
+            ? record != NONE && !queue_has_ended(q, record)
+            : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS)))
+        return false;
     return queue_legacy(q, stream, 0) == NONE;
 }
 
@@ -257,7 +301,8 @@ static void go_on(struct queues *q)
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t s = 0; s < q->run->stream_count; s++)
-            for (; queue_is_open(q, s) && is_over(q, s); moved = true) end_until(q, s, q->done[s] + 1);
+            for (; queue_is_open(q, s) && is_over(q, s); moved = true)
+                end_until(q, s, q->done[s] + 1);
     }
 }
 
@@ -266,7 +311,9 @@ static void go_on(struct queues *q)
 static void queues_make(struct queues *q, const struct run *run)
 {
     size_t domains;
-    *q = (struct queues){.run = run, .several = run_has_contexts(run), .operations = groups_make(run->stream_count, run->call_count, stream_of_operation, run)};
+    *q = (struct queues){.run = run,
+        .several = run_has_contexts(run),
+        .operations = groups_make(run->stream_count, run->call_count, stream_of_operation, run)};
     q->domain = legacy_domains(run, &domains);
     q->legacy = array_zeros(domains, sizeof *q->legacy);
     q->done = array_zeros(run->stream_count, sizeof *q->done);
@@ -274,7 +321,8 @@ static void queues_make(struct queues *q, const struct run *run)
     q->record = array_zeros(run->call_count, sizeof *q->record);
     for (size_t d = 0; d < domains; d++) q->legacy[d] = NONE;
     for (uint32_t s = 0; s < run->stream_count; s++) {
-        if (q->domain[s] != NONE && run->streams[s].origin == ORIGIN_LEGACY) q->legacy[q->domain[s]] = s;
+        if (q->domain[s] != NONE && run->streams[s].origin == ORIGIN_LEGACY)
+            q->legacy[q->domain[s]] = s;
         for (uint32_t n = 0; n < queue_length(q, s); n++) q->place[queue_call(q, s, n)] = n;
     }
     for (size_t i = 0; i < run->call_count; i++) q->record[i] = NONE;
@@ -293,7 +341,9 @@ static void queues_free(struct queues *q)
 
 bool unfinished_is_asked(const struct run *run)
 {
-    const bool whole = run_number(run, "totals.complete", 0) != 0 && !run->cut, other_end = run_fact(run, "totals.ended") || run_number(run, "totals.continues", 0) != 0;
+    const bool whole = run_number(run, "totals.complete", 0) != 0 && !run->cut,
+               other_end =
+                   run_fact(run, "totals.ended") || run_number(run, "totals.continues", 0) != 0;
     return run->ours && !whole && !other_end && run_cut_seconds(run) <= 0;
 }
 
@@ -307,7 +357,9 @@ static uint32_t writer_of(const struct queues *q, uint32_t wait)
     for (uint32_t s = 0; address && s < run->stream_count; s++)
         for (uint32_t n = q->done[s]; n < queue_length(q, s); n++) {
             const uint32_t call = queue_call(q, s, n);
-            if (call_kind(&run->calls[call]) == CS_KIND_MEMOP && !call_how(&run->calls[call], CS_HOW_WAITS) && run->calls[call].what == address) return call;
+            if (call_kind(&run->calls[call]) == CS_KIND_MEMOP &&
+                !call_how(&run->calls[call], CS_HOW_WAITS) && run->calls[call].what == address)
+                return call;
         }
     return NONE;
 }
@@ -317,7 +369,9 @@ static bool is_untimed(const struct run *run, const struct call *call)
 {
     if (!call->awaited) return true;
     for (size_t i = 0; i < run->loss_count; i++)
-        if (run->losses[i].no_times && !run->losses[i].closed && call->begin >= run->losses[i].begin && call->begin <= run->losses[i].end) return true;
+        if (run->losses[i].no_times && !run->losses[i].closed &&
+            call->begin >= run->losses[i].begin && call->begin <= run->losses[i].end)
+            return true;
     return false;
 }
 
@@ -345,7 +399,10 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
         row->via = writer_of(q, row->call);
         break;
     case CS_KIND_HOSTFN: row->by = HELD_BY_FUNCTION; break;
-    default: row->by = is_untimed(q->run, call) ? HELD_BY_NOT_KNOWN : queue_legacy_perhaps(q, row->stream) != NONE ? HELD_BY_CONTEXT : HELD_BY_NOTHING;
+    default:
+        row->by = is_untimed(q->run, call)                       ? HELD_BY_NOT_KNOWN
+                  : queue_legacy_perhaps(q, row->stream) != NONE ? HELD_BY_CONTEXT
+                                                                 : HELD_BY_NOTHING;
     }
     if (row->via != NONE) row->on = q->run->calls[row->via].stream;
 }
@@ -367,7 +424,8 @@ struct walk {
 static uint32_t next_of(const struct walk *w, uint32_t row)
 {
     const struct unfinished_stream *r = &w->of->streams[row];
-    for (uint32_t s = r->on; s != NONE; s = r->by == HELD_BY_LEGACY ? queue_legacy(w->q, r->stream, s + 1) : NONE) {
+    for (uint32_t s = r->on; s != NONE;
+        s = r->by == HELD_BY_LEGACY ? queue_legacy(w->q, r->stream, s + 1) : NONE) {
         const uint32_t next = w->of->row_of[s];
         if (next != NONE && w->marks[next] != MARK_FREE) return next;
     }
@@ -405,7 +463,10 @@ static void walk_from(struct walk *w, uint32_t row)
 
 static void circles_find(struct unfinished *of, const struct queues *q)
 {
-    struct walk w = {.q = q, .of = of, .marks = array_zeros(of->count, 1), .path = array_zeros(of->count, sizeof *w.path)};
+    struct walk w = {.q = q,
+        .of = of,
+        .marks = array_zeros(of->count, 1),
+        .path = array_zeros(of->count, sizeof *w.path)};
     for (uint32_t row = 0; row < of->count; row++)
         if (w.marks[row] == MARK_NEW) walk_from(&w, row);
     free(w.marks);
@@ -431,7 +492,8 @@ void unfinished_make(struct unfinished *u, const struct run *run)
 {
     struct queues q;
     queues_make(&q, run);
-    *u = (struct unfinished){.streams = array_zeros(run->stream_count, sizeof *u->streams), .row_of = array_zeros(run->stream_count, sizeof *u->row_of)};
+    *u = (struct unfinished){.streams = array_zeros(run->stream_count, sizeof *u->streams),
+        .row_of = array_zeros(run->stream_count, sizeof *u->row_of)};
     for (uint32_t s = 0; s < run->stream_count; s++) {
         u->row_of[s] = NONE;
         const uint32_t length = queue_length(&q, s), done = q.done[s];
@@ -440,7 +502,12 @@ void unfinished_make(struct unfinished *u, const struct run *run)
             continue;
         }
         struct unfinished_stream *row = &u->streams[u->count++];
-        *row = (struct unfinished_stream){.stream = s, .call = queue_head(&q, s), .behind = length - done - 1, .last = done ? queue_call(&q, s, done - 1) : NONE, .on = NONE, .via = NONE};
+        *row = (struct unfinished_stream){.stream = s,
+            .call = queue_head(&q, s),
+            .behind = length - done - 1,
+            .last = done ? queue_call(&q, s, done - 1) : NONE,
+            .on = NONE,
+            .via = NONE};
         hold(&q, row);
     }
     rows_index(u);

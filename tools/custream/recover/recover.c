@@ -52,16 +52,23 @@ static bool is_same(int fd, const char *path)
     return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Only what nobody writes to: the library holds a lock on its file, and so does who puts another in its place. */
+/* Only what nobody writes to: the library holds a lock on its file, and so does who puts another in
+ * its place. */
 static int trace_open(const char *path, bool in_place)
 {
     struct stat about;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return complain(NAME, "%s: %s", path, strerror(errno)), -1;
     if (fstat(fd, &about)) complain(NAME, "%s: %s", path, strerror(errno));
-    else if (!S_ISREG(about.st_mode)) complain(NAME, "%s: %s", path, S_ISDIR(about.st_mode) ? "Is a directory" : "no regular file, and it is to be read twice");
-    else if (flock(fd, (in_place ? LOCK_EX : LOCK_SH) | LOCK_NB) && errno == EWOULDBLOCK) complain(NAME, "%s: a process still writes to it; its file gets a whole end when it ends", path);
-    else if (!is_same(fd, path)) complain(NAME, "%s: another file has come to this name meanwhile", path);
+    else if (!S_ISREG(about.st_mode))
+        complain(NAME, "%s: %s", path,
+            S_ISDIR(about.st_mode) ? "Is a directory"
+                                   : "no regular file, and it is to be read twice");
+    else if (flock(fd, (in_place ? LOCK_EX : LOCK_SH) | LOCK_NB) && errno == EWOULDBLOCK)
+        complain(
+            NAME, "%s: a process still writes to it; its file gets a whole end when it ends", path);
+    else if (!is_same(fd, path))
+        complain(NAME, "%s: another file has come to this name meanwhile", path);
     else return fd;
     close(fd);
     return -1;
@@ -73,9 +80,11 @@ static void say(const struct subject *s, const struct mended *mended)
 {
     char line[3 * NAME_ROOM];
     const unsigned long long events = mended->events, cut = mended->cut_bytes;
-    size_t n = cs_verdict_put(line, sizeof line, 0, "%s: %llu event%s", s->to, events, events == 1 ? "" : "s");
+    size_t n = cs_verdict_put(
+        line, sizeof line, 0, "%s: %llu event%s", s->to, events, events == 1 ? "" : "s");
     if (strcmp(s->path, s->to)) n = cs_verdict_put(line, sizeof line, n, " of %s", s->path);
-    n = cs_verdict_put(line, sizeof line, n, "; %llu byte%s behind the last whole one left out. ", cut, cut == 1 ? "" : "s");
+    n = cs_verdict_put(line, sizeof line, n, "; %llu byte%s behind the last whole one left out. ",
+        cut, cut == 1 ? "" : "s");
     cs_verdict_advice(line, sizeof line, n, s->to);
     puts(line);
 }
@@ -85,7 +94,8 @@ static void say_rings(const struct mended *mended, const struct rings *rings)
 {
     const unsigned long long rows = rings_row_count(rings), out = rings_left_out(rings);
     const bool all = !mended->cut_bytes && !rings_threads_not_kept(rings);
-    printf("  with %s%llu row%s from the rings of the process", all ? "all calls that had returned: " : "", rows, rows == 1 ? "" : "s");
+    printf("  with %s%llu row%s from the rings of the process",
+        all ? "all calls that had returned: " : "", rows, rows == 1 ? "" : "s");
     if (out) printf(", and %llu record%s that cannot be shown", out, out == 1 ? "" : "s");
     if (mended->cut_bytes) printf("; they are damaged, and calls may be missing");
     puts("");
@@ -93,15 +103,26 @@ static void say_rings(const struct mended *mended, const struct rings *rings)
 
 static int whole(const struct subject *s)
 {
-    if (!s->request->to) return printf("%s: is whole; %s\n", s->path, s->all ? "nothing to recover" : "what was not flushed is not in it"), STATUS_OK;
+    if (!s->request->to)
+        return printf("%s: is whole; %s\n", s->path,
+                   s->all ? "nothing to recover" : "what was not flushed is not in it"),
+               STATUS_OK;
     if (!mend_write(NAME, s->to, s->fd, NULL)) return STATUS_UNUSABLE;
     return printf("%s: is whole; %s is a copy\n", s->path, s->to), STATUS_OK;
 }
 
-static const cJSON *total(const cJSON *trailer, const char *name) { return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), name); }
+static const cJSON *total(const cJSON *trailer, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(
+        cJSON_GetObjectItemCaseSensitive(trailer, "totals"), name);
+}
 
 /* There is nothing that rings could add: the process ended well, or they were added before. */
-static bool has_all(const cJSON *trailer) { return cJSON_IsTrue(total(trailer, "complete")) || cJSON_GetObjectItemCaseSensitive(total(trailer, "recovered"), "rows"); }
+static bool has_all(const cJSON *trailer)
+{
+    return cJSON_IsTrue(total(trailer, "complete")) ||
+           cJSON_GetObjectItemCaseSensitive(total(trailer, "recovered"), "rows");
+}
 
 /* The same trace, recovered before, with rings that are gone now. */
 static bool is_better(const char *to, int trace)
@@ -109,7 +130,9 @@ static bool is_better(const char *to, int trace)
     struct trace_head own, its;
     const int fd = open(to, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     cJSON *trailer = fd >= 0 && !is_same(trace, to) ? finish_trailer(fd) : NULL;
-    const bool is = trailer && !cJSON_IsTrue(total(trailer, "complete")) && has_all(trailer) && trace_head(trace, &own) && trace_head(fd, &its) && own.part == its.part && own.base == its.base;
+    const bool is = trailer && !cJSON_IsTrue(total(trailer, "complete")) && has_all(trailer) &&
+                    trace_head(trace, &own) && trace_head(fd, &its) && own.part == its.part &&
+                    own.base == its.base;
     cJSON_Delete(trailer);
     if (fd >= 0) close(fd);
     return is;
@@ -124,9 +147,13 @@ static int recover_with(struct subject *s, struct rings *rings)
     int status = STATUS_OK;
     const enum mend_end end = mend_make(&mended, s->fd, rings, &s->known);
     const bool again = rings && end == MEND_USELESS;
-    if (again) complain(NAME, "%s: without the rings of its process, which are damaged: with them %s", s->path, mended.why);
+    if (again)
+        complain(NAME, "%s: without the rings of its process, which are damaged: with them %s",
+            s->path, mended.why);
     else if (end == MEND_USELESS) status = complain(NAME, "%s: %s", s->path, mended.why);
-    else if (!rings && is_better(s->to, s->fd)) printf("%s: %s has it, with what the rings of its process added, which are gone\n", s->path, s->to);
+    else if (!rings && is_better(s->to, s->fd))
+        printf("%s: %s has it, with what the rings of its process added, which are gone\n", s->path,
+            s->to);
     else if (end == MEND_WHOLE) status = whole(s);
     else if (!mend_write(NAME, s->to, s->fd, &mended)) status = STATUS_UNUSABLE;
     else {
@@ -148,10 +175,12 @@ static int recover_open(struct subject *s)
     const bool had_all = has_all(last), adds = rings && rings_add(rings);
     s->known = (struct mend_known){.before = before, .last = last};
     s->all = had_all || rings || !*why.text;
-    if (*why.text && !why.gone && !had_all) complain(NAME, "%s: without the rings of its process: %s", s->path, why.text);
+    if (*why.text && !why.gone && !had_all)
+        complain(NAME, "%s: without the rings of its process: %s", s->path, why.text);
     const int status = recover_with(s, adds ? rings : NULL);
     if (rings && !adds && status == STATUS_OK) rings_remove(rings);
-    if (why.gone && !had_all && status == STATUS_OK) printf("  without the rings of its process: %s\n", why.text);
+    if (why.gone && !had_all && status == STATUS_OK)
+        printf("  without the rings of its process: %s\n", why.text);
     rings_close(rings);
     cJSON_Delete(before);
     cJSON_Delete(last);
@@ -166,11 +195,16 @@ static int recover(const struct request *request, const char *path)
     if (strlen(path) >= PATH_MAX) return complain(NAME, "%s: %s", path, strerror(ENAMETOOLONG));
     snprintf(own, sizeof own, "%.*s.recovered%s", (int)stem, path, path + stem);
     if (request->to && strcmp(path + stem, to + stem_of(to)))
-        return complain(NAME, "-o %s: it needs the ending of the trace: %s", to, path[stem] ? path + stem : "none");
-    struct subject subject = {.request = request, .path = path, .to = to, .fd = trace_open(path, request->in_place)};
+        return complain(NAME, "-o %s: it needs the ending of the trace: %s", to,
+            path[stem] ? path + stem : "none");
+    struct subject subject = {
+        .request = request, .path = path, .to = to, .fd = trace_open(path, request->in_place)};
     if (subject.fd < 0) return STATUS_UNUSABLE;
     int status;
-    if (!request->in_place && is_same(subject.fd, to)) status = complain(NAME, "%s%s: is the trace itself; --in-place puts the whole file in its place", request->to ? "-o " : "", to);
+    if (!request->in_place && is_same(subject.fd, to))
+        status =
+            complain(NAME, "%s%s: is the trace itself; --in-place puts the whole file in its place",
+                request->to ? "-o " : "", to);
     else status = recover_open(&subject);
     close(subject.fd);
     return status;
@@ -184,11 +218,16 @@ static int request_read(struct request *request, int argc, char **argv)
         else if (flag == FLAG_OUTPUT) request->to = optarg;
         else request->in_place = true;
     }
-    for (; optind < argc; optind++) request->files[request->count++] = argv[optind]; /* behind "--" */
+    for (; optind < argc; optind++)
+        request->files[request->count++] = argv[optind]; /* behind "--" */
     if (!request->count) return complain(NAME, "which trace? 'custream help recover' says more");
-    if (request->to && request->in_place) return complain(NAME, "-o and --in-place: it is one of the two");
-    if (request->to && !*request->to) return complain(NAME, "-o: the name of the whole file is missing");
-    if (request->to && request->count > 1) return complain(NAME, "-o %s: one file for %d traces; without it each gets one beside it", request->to, request->count);
+    if (request->to && request->in_place)
+        return complain(NAME, "-o and --in-place: it is one of the two");
+    if (request->to && !*request->to)
+        return complain(NAME, "-o: the name of the whole file is missing");
+    if (request->to && request->count > 1)
+        return complain(NAME, "-o %s: one file for %d traces; without it each gets one beside it",
+            request->to, request->count);
     return STATUS_OK;
 }
 

@@ -12,13 +12,14 @@
 #include "tools/custream/show.h"
 
 struct condition {
-    const char *text;   /* as it was given; must outlive the condition */
-    char name[32];      /* of the metric or finding */
+    const char *text; /* as it was given; must outlive the condition */
+    char name[32];    /* of the metric or finding */
     bool finding;
-    bool change;        /* the value has a sign */
-    int relation;       /* a row of the table of relations */
+    bool change;  /* the value has a sign */
+    int relation; /* a row of the table of relations */
     double value;
-    enum unit unit;     /* of the value: a share may be held against a time; of a change, SHARE is of the earlier value */
+    enum unit unit; /* of the value: a share may be held against a time; of a change, SHARE is of
+                       the earlier value */
 };
 
 enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
@@ -26,7 +27,8 @@ enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
 static const struct relation {
     const char *sign;
     int holds; /* for a metric that is so, held against the value */
-} relations[] = {{">=", ABOVE | EQUAL}, {"<=", BELOW | EQUAL}, {"==", EQUAL}, {"!=", BELOW | ABOVE}, {">", ABOVE}, {"<", BELOW}};
+} relations[] = {{">=", ABOVE | EQUAL}, {"<=", BELOW | EQUAL}, {"==", EQUAL}, {"!=", BELOW | ABOVE},
+    {">", ABOVE}, {"<", BELOW}};
 enum { RELATIONS = sizeof relations / sizeof *relations };
 
 /* The units that a value may have. */
@@ -34,7 +36,8 @@ static const struct suffix {
     const char *suffix;
     enum unit unit;
     double factor;
-} suffixes[] = {{"%", UNIT_SHARE, 0.01}, {"ns", UNIT_NS, 1}, {"us", UNIT_NS, 1e3}, {"ms", UNIT_NS, 1e6}, {"s", UNIT_NS, 1e9}, {"", UNIT_COUNT, 1}};
+} suffixes[] = {{"%", UNIT_SHARE, 0.01}, {"ns", UNIT_NS, 1}, {"us", UNIT_NS, 1e3},
+    {"ms", UNIT_NS, 1e6}, {"s", UNIT_NS, 1e9}, {"", UNIT_COUNT, 1}};
 enum { SUFFIXES = sizeof suffixes / sizeof *suffixes };
 
 static const char *skip_blanks(const char *at)
@@ -53,7 +56,8 @@ static const char *read_name(struct condition *condition, const char *at)
     return skip_blanks(at + length);
 }
 
-static bool refuse(char error[CONDITION_MAX], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool refuse(char error[CONDITION_MAX], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static bool refuse(char error[CONDITION_MAX], const char *format, ...)
 {
     va_list args;
@@ -93,26 +97,35 @@ static bool read_number(struct condition *condition, const char *at)
 }
 
 /* How much a metric differs: by a share of what it was, or by as much. */
-static bool read_change(struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
+static bool read_change(
+    struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
 {
-    static const char *const allowed[] = {[UNIT_COUNT] = "as in +5% or +100", [UNIT_NS] = "as in +5% or +10ms (ns, us, ms, s)", [UNIT_SHARE] = "as in +5% or +10ms (ns, us, ms, s)"};
+    static const char *const allowed[] = {[UNIT_COUNT] = "as in +5% or +100",
+        [UNIT_NS] = "as in +5% or +10ms (ns, us, ms, s)",
+        [UNIT_SHARE] = "as in +5% or +10ms (ns, us, ms, s)"};
     const enum unit absolute = metric == UNIT_SHARE ? UNIT_NS : metric;
     condition->change = true;
-    if (!read_number(condition, at + 1) || (condition->unit != UNIT_SHARE && condition->unit != absolute))
-        return refuse(error, "a change of '%s' is a number with a unit, %s", condition->name, allowed[metric]);
+    if (!read_number(condition, at + 1) ||
+        (condition->unit != UNIT_SHARE && condition->unit != absolute))
+        return refuse(error, "a change of '%s' is a number with a unit, %s", condition->name,
+            allowed[metric]);
     if (*at == '-') condition->value = -condition->value;
     return true;
 }
 
 /* The value and its unit, as far as the metric's unit allows it. */
-static bool read_value(struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
+static bool read_value(
+    struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
 {
     static const char *const allowed[] = {[UNIT_COUNT] = "a count",
-                                          [UNIT_NS] = "a time, as in 5ms (ns, us, ms, s)",
-                                          [UNIT_SHARE] = "a share, as in 20% or 0.2, or a time, as in 5ms (ns, us, ms, s)"};
-    if (!read_number(condition, at)) return refuse(error, "'%s' needs %s", condition->name, allowed[metric]);
-    if (metric == UNIT_SHARE && condition->unit == UNIT_COUNT && condition->value <= 1) condition->unit = UNIT_SHARE;
-    if (condition->unit == metric || (metric == UNIT_SHARE && condition->unit == UNIT_NS)) return true;
+        [UNIT_NS] = "a time, as in 5ms (ns, us, ms, s)",
+        [UNIT_SHARE] = "a share, as in 20% or 0.2, or a time, as in 5ms (ns, us, ms, s)"};
+    if (!read_number(condition, at))
+        return refuse(error, "'%s' needs %s", condition->name, allowed[metric]);
+    if (metric == UNIT_SHARE && condition->unit == UNIT_COUNT && condition->value <= 1)
+        condition->unit = UNIT_SHARE;
+    if (condition->unit == metric || (metric == UNIT_SHARE && condition->unit == UNIT_NS))
+        return true;
     return refuse(error, "'%s' needs %s", condition->name, allowed[metric]);
 }
 
@@ -128,7 +141,8 @@ static bool find_metric(struct condition *condition, enum unit *unit)
     return false;
 }
 
-static bool condition_read(struct condition *condition, const char *text, bool compares, char error[CONDITION_MAX])
+static bool condition_read(
+    struct condition *condition, const char *text, bool compares, char error[CONDITION_MAX])
 {
     *condition = (struct condition){.text = text};
     const char *at = read_name(condition, text);
@@ -139,24 +153,29 @@ static bool condition_read(struct condition *condition, const char *text, bool c
         metric_keys(keys, sizeof keys);
         return refuse(error, "no metric '%s'; allowed: finding ID, %s", condition->name, keys);
     }
-    while (condition->relation < RELATIONS && strncmp(at, relations[condition->relation].sign, strlen(relations[condition->relation].sign)))
+    while (condition->relation < RELATIONS && strncmp(at, relations[condition->relation].sign,
+                                                  strlen(relations[condition->relation].sign)))
         condition->relation++;
-    if (condition->relation == RELATIONS) return refuse(error, "'%s' needs one of >, >=, <, <=, ==, != and a value", condition->name);
+    if (condition->relation == RELATIONS)
+        return refuse(error, "'%s' needs one of >, >=, <, <=, ==, != and a value", condition->name);
     at = skip_blanks(at + strlen(relations[condition->relation].sign));
     if (*at != '+' && *at != '-') return read_value(condition, unit, at, error);
-    if (!compares) return refuse(error, "a value has no sign: a report compares nothing with an earlier one");
+    if (!compares)
+        return refuse(error, "a value has no sign: a report compares nothing with an earlier one");
     return read_change(condition, unit, at, error);
 }
 
 /* --- whether it holds --- */
 
-static bool finding_holds(const struct condition *condition, const struct report *report, char reason[CONDITION_MAX])
+static bool finding_holds(
+    const struct condition *condition, const struct report *report, char reason[CONDITION_MAX])
 {
     const struct table *findings = report_find(report, "findings");
     for (size_t row = 0; findings && row < findings->row_count; row++) {
         const struct finding finding = finding_at(report, row);
         if (strcmp(finding.id, condition->name)) continue;
-        snprintf(reason, CONDITION_MAX, "%s%s%s", finding.title, *finding.cost ? ": " : "", finding.cost);
+        snprintf(reason, CONDITION_MAX, "%s%s%s", finding.title, *finding.cost ? ": " : "",
+            finding.cost);
         return true;
     }
     return false;
@@ -168,15 +187,20 @@ static double value_of(const struct condition *condition, const struct report *r
     const double value = metric_value(report, condition->name);
     enum unit unit;
     metric_find(condition->name, &unit);
-    return unit == UNIT_SHARE && condition->unit == UNIT_NS ? value * metric_value(report, "gpu_span_ns") : value;
+    return unit == UNIT_SHARE && condition->unit == UNIT_NS
+               ? value * metric_value(report, "gpu_span_ns")
+               : value;
 }
 
 static bool is_so(const struct condition *condition, double value)
 {
-    return relations[condition->relation].holds & (value < condition->value ? BELOW : value > condition->value ? ABOVE : EQUAL);
+    return relations[condition->relation].holds & (value < condition->value      ? BELOW
+                                                      : value > condition->value ? ABOVE
+                                                                                 : EQUAL);
 }
 
-static bool change_holds(const struct condition *condition, const struct report *before, const struct report *report, char reason[CONDITION_MAX])
+static bool change_holds(const struct condition *condition, const struct report *before,
+    const struct report *report, char reason[CONDITION_MAX])
 {
     char from_shown[SHOWN_MAX], to_shown[SHOWN_MAX], change_shown[1 + SHOWN_MAX];
     const double from = value_of(condition, before), to = value_of(condition, report);
@@ -184,44 +208,62 @@ static bool change_holds(const struct condition *condition, const struct report 
     metric_find(condition->name, &unit);
     if (unit == UNIT_SHARE) unit = condition->unit;
     if (isnan(from) || isnan(to)) {
-        snprintf(reason, CONDITION_MAX, "%s is not known of %s", condition->name, isnan(from) ? "the runs before" : "the runs after");
+        snprintf(reason, CONDITION_MAX, "%s is not known of %s", condition->name,
+            isnan(from) ? "the runs before" : "the runs after");
         return true;
     }
-    const double change = condition->unit != UNIT_SHARE ? to - from : to == from ? 0 : from > 0 ? to / from - 1 : INFINITY;
+    const double change = condition->unit != UNIT_SHARE ? to - from
+                          : to == from                  ? 0
+                          : from > 0                    ? to / from - 1
+                                                        : INFINITY;
     const bool counted = condition->unit != UNIT_SHARE && unit == UNIT_COUNT;
     char *at = change_shown;
     if (counted && change > 0) *at++ = '+';
-    value_show(at, condition->unit == UNIT_SHARE ? UNIT_CHANGE_SHARE : counted ? UNIT_COUNT : UNIT_CHANGE_NS, change);
-    snprintf(reason, CONDITION_MAX, "%s was %s and is %s%s%s%s", condition->name, value_show(from_shown, unit, from), value_show(to_shown, unit, to),
-             isfinite(change) ? " (" : "", isfinite(change) ? change_shown : "", isfinite(change) ? ")" : "");
+    value_show(at,
+        condition->unit == UNIT_SHARE ? UNIT_CHANGE_SHARE
+        : counted                     ? UNIT_COUNT
+                                      : UNIT_CHANGE_NS,
+        change);
+    snprintf(reason, CONDITION_MAX, "%s was %s and is %s%s%s%s", condition->name,
+        value_show(from_shown, unit, from), value_show(to_shown, unit, to),
+        isfinite(change) ? " (" : "", isfinite(change) ? change_shown : "",
+        isfinite(change) ? ")" : "");
     return is_so(condition, change);
 }
 
-static bool condition_holds(const struct condition *condition, const struct report *before, const struct report *report, char reason[CONDITION_MAX])
+static bool condition_holds(const struct condition *condition, const struct report *before,
+    const struct report *report, char reason[CONDITION_MAX])
 {
     char shown[SHOWN_MAX];
-    if (condition->finding) return !(before && finding_holds(condition, before, reason)) && finding_holds(condition, report, reason);
+    if (condition->finding)
+        return !(before && finding_holds(condition, before, reason)) &&
+               finding_holds(condition, report, reason);
     if (condition->change) return change_holds(condition, before, report, reason);
     const double value = value_of(condition, report);
     if (isnan(value)) {
         snprintf(reason, CONDITION_MAX, "%s is not known of this run", condition->name);
         return true;
     }
-    snprintf(reason, CONDITION_MAX, "%s is %s", condition->name, value_show(shown, condition->unit, value));
+    snprintf(reason, CONDITION_MAX, "%s is %s", condition->name,
+        value_show(shown, condition->unit, value));
     return is_so(condition, value);
 }
 
 /* --- several --- */
 
-int conditions_add(struct conditions *conditions, const char *command, const char *text, bool compares)
+int conditions_add(
+    struct conditions *conditions, const char *command, const char *text, bool compares)
 {
     char error[CONDITION_MAX];
-    conditions->rows = array_room(conditions->rows, conditions->count, &conditions->capacity, sizeof *conditions->rows);
-    if (condition_read(&conditions->rows[conditions->count++], text, compares, error)) return STATUS_OK;
+    conditions->rows = array_room(
+        conditions->rows, conditions->count, &conditions->capacity, sizeof *conditions->rows);
+    if (condition_read(&conditions->rows[conditions->count++], text, compares, error))
+        return STATUS_OK;
     return complain(command, "--fail-if='%.100s': %s", text, error);
 }
 
-int conditions_judge(const struct conditions *conditions, const char *command, const struct report *before, const struct report *report)
+int conditions_judge(const struct conditions *conditions, const char *command,
+    const struct report *before, const struct report *report)
 {
     int status = STATUS_OK;
     char reason[CONDITION_MAX];

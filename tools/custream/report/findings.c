@@ -11,40 +11,52 @@
 /* The one list of findings. docs/findings.md has a heading for each; an id is kept for ever. */
 const struct rule rules[] = {
     {"CS101", "the legacy default stream kept streams apart", look_legacy, false, CALLS_NONE,
-     "give its work a stream of its own, made with CU_STREAM_NON_BLOCKING; or run with CUSTREAM_DEFAULT_STREAM=audit, and if it finds nothing with "
-     "CUSTREAM_DEFAULT_STREAM=per-thread"},
-    {"CS102", "a blocking stream waited for the legacy default stream", look_blocking, false, CALLS_NONE,
-     "make it with CU_STREAM_NON_BLOCKING (cudaStreamNonBlocking)"},
+        "give its work a stream of its own, made with CU_STREAM_NON_BLOCKING; or run with "
+        "CUSTREAM_DEFAULT_STREAM=audit, and if it finds nothing with "
+        "CUSTREAM_DEFAULT_STREAM=per-thread"},
+    {"CS102", "a blocking stream waited for the legacy default stream", look_blocking, false,
+        CALLS_NONE, "make it with CU_STREAM_NON_BLOCKING (cudaStreamNonBlocking)"},
     {"CS103", "the whole device is synchronised in a loop", look_synchronisation, false, CALLS_NONE,
-     "wait for an event or a stream instead of the device, and enqueue the next work before waiting"},
-    {"CS104", "synchronous copies", look_blocking_copies, false, CALLS_NONE, "use cuMemcpyAsync with pinned memory, and wait for it where the data is used"},
-    {"CS105", "copies from or to pageable memory", look_pageable, false, CALLS_NONE, "use pinned memory (cuMemHostAlloc, cudaMallocHost, pin_memory=True)"},
+        "wait for an event or a stream instead of the device, and enqueue the next work before "
+        "waiting"},
+    {"CS104", "synchronous copies", look_blocking_copies, false, CALLS_NONE,
+        "use cuMemcpyAsync with pinned memory, and wait for it where the data is used"},
+    {"CS105", "copies from or to pageable memory", look_pageable, false, CALLS_NONE,
+        "use pinned memory (cuMemHostAlloc, cudaMallocHost, pin_memory=True)"},
     {"CS106", "memory is allocated or freed between launches", look_allocations, false, CALLS_NONE,
-     "allocate once and keep it, or use cuMemAllocAsync and cuMemFreeAsync (a memory pool)"},
-    {"CS107", "many short kernels, and the GPU waits for their launches", look_launches, false, CALLS_NONE,
-     "put them into a CUDA graph, or do more work in one kernel"},
-    {"CS108", "a wait for an event that was recorded long before, or never", look_stale_waits, true, CALLS_PART,
-     "record the event behind the work that the wait is for, every time"},
-    {"CS109", "waits for events that order nothing", look_idle_waits, false, CALLS_NONE, "leave out cuStreamWaitEvent where the stream's own order is enough"},
-    {"CS110", "streams or events made in a loop, or never destroyed", look_objects, true, CALLS_PART,
-     "make them once and use them again; destroy them at the end"},
-    {"CS111", "more streams had work at once than there are hardware queues", look_hardware_queues, false, CALLS_NONE,
-     "use at most 8 streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32"},
+        "allocate once and keep it, or use cuMemAllocAsync and cuMemFreeAsync (a memory pool)"},
+    {"CS107", "many short kernels, and the GPU waits for their launches", look_launches, false,
+        CALLS_NONE, "put them into a CUDA graph, or do more work in one kernel"},
+    {"CS108", "a wait for an event that was recorded long before, or never", look_stale_waits, true,
+        CALLS_PART, "record the event behind the work that the wait is for, every time"},
+    {"CS109", "waits for events that order nothing", look_idle_waits, false, CALLS_NONE,
+        "leave out cuStreamWaitEvent where the stream's own order is enough"},
+    {"CS110", "streams or events made in a loop, or never destroyed", look_objects, true,
+        CALLS_PART, "make them once and use them again; destroy them at the end"},
+    {"CS111", "more streams had work at once than there are hardware queues", look_hardware_queues,
+        false, CALLS_NONE,
+        "use at most 8 streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32"},
     {"CS112", "priorities without effect", look_priorities, true, CALLS_NONE,
-     "ask for a priority in cuCtxGetStreamPriorityRange; it only counts while other streams have work"},
-    {"CS113", "a loop that asks again and again whether work is done", look_spinning, true, CALLS_ALL,
-     "wait by cuEventSynchronize (with CU_EVENT_BLOCKING_SYNC) or do other work between"},
-    {"CS114", "copies in both directions, one after the other", look_copy_engines, false, CALLS_NONE,
-     "put copies to the device and from it on two streams, with two buffers"},
-    {"CS115", "calls failed", look_failed, true, CALLS_ALL, "read the result of every call; an error of earlier work may come back from a later call"},
-    {"CS116", "host functions held a stream", look_host_functions, false, CALLS_NONE, "do less in cuLaunchHostFunc: wake a thread, and let the stream go on"},
+        "ask for a priority in cuCtxGetStreamPriorityRange; it only counts while other streams "
+        "have work"},
+    {"CS113", "a loop that asks again and again whether work is done", look_spinning, true,
+        CALLS_ALL,
+        "wait by cuEventSynchronize (with CU_EVENT_BLOCKING_SYNC) or do other work between"},
+    {"CS114", "copies in both directions, one after the other", look_copy_engines, false,
+        CALLS_NONE, "put copies to the device and from it on two streams, with two buffers"},
+    {"CS115", "calls failed", look_failed, true, CALLS_ALL,
+        "read the result of every call; an error of earlier work may come back from a later call"},
+    {"CS116", "host functions held a stream", look_host_functions, false, CALLS_NONE,
+        "do less in cuLaunchHostFunc: wake a thread, and let the stream go on"},
 };
 const size_t rule_count = sizeof rules / sizeof *rules;
 
-/* A find that cost less than this share of its device's time is not worth a change of the program. */
+/* A find that cost less than this share of its device's time is not worth a change of the program.
+ */
 static const double WORTH_SHARE = 0.005;
 
-void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times, const char *evidence)
+void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times,
+    const char *evidence)
 {
     if (!to->rule->costless) {
         const struct span *span = &to->of->idles.devices[device];
@@ -64,7 +76,9 @@ const char *find_stream(struct findings *to, uint32_t stream)
 {
     const struct run *run = &to->of->run;
     const char *label = stream_label(to->report, run, stream);
-    return run->device_count < 2 ? label : report_text(to->report, "%s of GPU %u", label, run->devices[run->streams[stream].device].ordinal);
+    return run->device_count < 2 ? label
+                                 : report_text(to->report, "%s of GPU %u", label,
+                                       run->devices[run->streams[stream].device].ordinal);
 }
 
 const char *find_thread(struct findings *to, uint32_t thread)
@@ -84,17 +98,22 @@ static int by_cost(const void *left, const void *right)
 /* --- the table --- */
 
 static const struct column columns[] = {
-    {"id", "id", UNIT_TEXT, COLUMN_NAMES},          {"title", "finding", UNIT_TEXT, 0},
-    {"stream", "where", UNIT_TEXT, COLUMN_NAMES},   {"cost_ns", "costs at most", UNIT_NS, 0},
-    {"times", "times", UNIT_COUNT, 0},  {"evidence", "evidence", UNIT_TEXT, 0},
-    {"remedy", "remedy", UNIT_TEXT, 0}, {"page", "page", UNIT_TEXT, 0},
+    {"id", "id", UNIT_TEXT, COLUMN_NAMES},
+    {"title", "finding", UNIT_TEXT, 0},
+    {"stream", "where", UNIT_TEXT, COLUMN_NAMES},
+    {"cost_ns", "costs at most", UNIT_NS, 0},
+    {"times", "times", UNIT_COUNT, 0},
+    {"evidence", "evidence", UNIT_TEXT, 0},
+    {"remedy", "remedy", UNIT_TEXT, 0},
+    {"page", "page", UNIT_TEXT, 0},
 };
 
 /* The heading of the page, as links name it. */
 static const char *page_of(struct report *report, const char *id)
 {
     char anchor[16] = {0};
-    for (size_t i = 0; id[i] && i < sizeof anchor - 1; i++) anchor[i] = (char)tolower((unsigned char)id[i]);
+    for (size_t i = 0; id[i] && i < sizeof anchor - 1; i++)
+        anchor[i] = (char)tolower((unsigned char)id[i]);
     return report_text(report, "docs/findings.md#%s", anchor);
 }
 
@@ -105,31 +124,42 @@ static const char *rules_in_calls(struct report *report, enum in_calls in_calls)
     size_t left = 0;
     for (size_t i = 0; i < rule_count; i++) left += rules[i].in_calls == in_calls;
     for (size_t i = 0; i < rule_count; i++)
-        if (rules[i].in_calls == in_calls) list = report_text(report, "%s%s%s", list, rules[i].id, --left > 1 ? ", " : left ? " and " : "");
+        if (rules[i].in_calls == in_calls)
+            list = report_text(report, "%s%s%s", list, rules[i].id,
+                --left > 1 ? ", "
+                : left     ? " and "
+                           : "");
     return list;
 }
 
 static const char *nothing_found(struct report *report, const struct run *run)
 {
-    if (run_sample(run)) return "The rules that need no GPU times found nothing to change; the tables say the rest.";
+    if (run_sample(run))
+        return "The rules that need no GPU times found nothing to change; the tables say the rest.";
     if (run_has_times(run)) return "No rule found anything to change; the tables say the rest.";
-    return report_text(report, "Without GPU times only %s could be judged, and %s in part: they found nothing to change. The tables say the rest.",
-                       rules_in_calls(report, CALLS_ALL), rules_in_calls(report, CALLS_PART));
+    return report_text(report,
+        "Without GPU times only %s could be judged, and %s in part: they found nothing to change. "
+        "The tables say the rest.",
+        rules_in_calls(report, CALLS_ALL), rules_in_calls(report, CALLS_PART));
 }
 
 void section_findings(struct report *report, const struct model *of)
 {
     struct findings found = {.of = of, .report = report};
-    for (found.rule = rules; found.rule < rules + rule_count; found.rule++) found.rule->look(&found);
+    for (found.rule = rules; found.rule < rules + rule_count; found.rule++)
+        found.rule->look(&found);
     if (found.count) qsort(found.rows, found.count, sizeof *found.rows, by_cost);
     struct table *table = TABLE_NEW(report, "findings", "What to change", columns);
-    table->note = "Costs are upper bounds. Two findings may cost the same time: costs do not add up.";
+    table->note =
+        "Costs are upper bounds. Two findings may cost the same time: costs do not add up.";
     table->shown = 20;
     table->none = nothing_found(report, &of->run);
     for (size_t i = 0; i < found.count; i++) {
         const struct find *find = &found.rows[i];
-        TABLE_PUT(table, columns, CELL_TEXT(find->rule->id), CELL_TEXT(find->rule->title), CELL_TEXT(find->place), CELL_NUMBER(find->cost), CELL_NUMBER(find->times),
-                  CELL_TEXT(find->evidence), CELL_TEXT(find->rule->remedy), CELL_TEXT(page_of(report, find->rule->id)));
+        TABLE_PUT(table, columns, CELL_TEXT(find->rule->id), CELL_TEXT(find->rule->title),
+            CELL_TEXT(find->place), CELL_NUMBER(find->cost), CELL_NUMBER(find->times),
+            CELL_TEXT(find->evidence), CELL_TEXT(find->rule->remedy),
+            CELL_TEXT(page_of(report, find->rule->id)));
     }
     free(found.rows);
 }

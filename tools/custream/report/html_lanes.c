@@ -1,7 +1,9 @@
 #define _GNU_SOURCE /* qsort_r */
 /*
- * The lanes of a device, each a picture of its own over the same time: from the device's first work to its last. A lane with few pieces shows each as
- * it is, with a title; of others, each of LANE_COLUMNS columns shows what took most of it, as high as the share of the column that is filled.
+ * The lanes of a device, each a picture of its own over the same time: from the device's first work
+ * to its last. A lane with few pieces shows each as it is, with a title; of others, each of
+ * LANE_COLUMNS columns shows what took most of it, as high as the share of the column that is
+ * filled.
  */
 #include "tools/custream/report/inside.h"
 
@@ -20,7 +22,8 @@ enum {
     CLASSES = (int)CAUSES > (int)WORK_KINDS ? (int)CAUSES : (int)WORK_KINDS,
 };
 
-/* A piece of a lane: a class of the style sheet is a letter ("c": a cause, "k": a kind of work) and a number. */
+/* A piece of a lane: a class of the style sheet is a letter ("c": a cause, "k": a kind of work) and
+ * a number. */
 struct piece {
     int64_t begin, end;
     int class;
@@ -44,14 +47,15 @@ static void lane_add(struct lane *lane, int64_t begin, int64_t end, int class, s
 
 static double column_of(const struct lane *lane, int64_t time)
 {
-    const double column = (double)(time - lane->span->begin) * LANE_COLUMNS / (double)(lane->span->end - lane->span->begin);
+    const double column = (double)(time - lane->span->begin) * LANE_COLUMNS /
+                          (double)(lane->span->end - lane->span->begin);
     return column < 0 ? 0 : column > LANE_COLUMNS ? LANE_COLUMNS : column;
 }
 
 static void rectangle_put(const struct lane *lane, int class, double from, double to, int height)
 {
-    fprintf(lane->file, "<rect class=\"%c%d\" x=\"%.6g\" width=\"%.4g\" y=\"%d\" height=\"%d\"", lane->letter, class, from, to - from,
-            LANE_HEIGHT - height, height);
+    fprintf(lane->file, "<rect class=\"%c%d\" x=\"%.6g\" width=\"%.4g\" y=\"%d\" height=\"%d\"",
+        lane->letter, class, from, to - from, LANE_HEIGHT - height, height);
 }
 
 /* --- few pieces --- */
@@ -89,7 +93,8 @@ static void pieces_put(const struct lane *lane)
 
 /* --- many --- */
 
-/* How much of each column each class fills: what lies in the column, and where a row of full ones begins (1) and ends (-1). */
+/* How much of each column each class fills: what lies in the column, and where a row of full ones
+ * begins (1) and ends (-1). */
 struct fill {
     double part[LANE_COLUMNS + 1][CLASSES], full[LANE_COLUMNS + 1][CLASSES];
 };
@@ -109,7 +114,8 @@ static void fill_add(struct fill *fill, int class, double from, double to)
     fill->full[last][class] -= 1;
 }
 
-/* The class that takes most of a column, and how many steps of it are filled; 0: none. `full`: that of the column before, by class. */
+/* The class that takes most of a column, and how many steps of it are filled; 0: none. `full`: that
+ * of the column before, by class. */
 static int column_class(const struct fill *fill, int column, double full[CLASSES], int *height)
 {
     int most = 0;
@@ -131,7 +137,8 @@ static void columns_put(const struct lane *lane)
     double full[CLASSES] = {0};
     int begun = 0, class = 0, height = 0;
     for (size_t i = 0; i < lane->count; i++)
-        fill_add(fill, lane->pieces[i].class, column_of(lane, lane->pieces[i].begin), column_of(lane, lane->pieces[i].end));
+        fill_add(fill, lane->pieces[i].class, column_of(lane, lane->pieces[i].begin),
+            column_of(lane, lane->pieces[i].end));
     for (int column = 0; column <= LANE_COLUMNS; column++) {
         int height_now = 0;
         const int now = column < LANE_COLUMNS ? column_class(fill, column, full, &height_now) : 0;
@@ -151,7 +158,9 @@ static void lane_put(struct lane *lane, const char *name, const char *descriptio
     html_put(lane->file, name);
     fputs("\">", lane->file);
     html_put(lane->file, name);
-    fprintf(lane->file, "</span><svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"", LANE_COLUMNS, LANE_HEIGHT);
+    fprintf(lane->file,
+        "</span><svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"",
+        LANE_COLUMNS, LANE_HEIGHT);
     html_put(lane->file, description);
     fputs("\">", lane->file);
     if (lane->count <= PIECES_SHOWN) pieces_put(lane);
@@ -165,25 +174,31 @@ static void idle_lane_put(struct lane *lane, size_t device)
     const struct idles *idles = &lane->of->idles;
     lane->letter = 'c';
     for (size_t i = 0; i < idles->count; i++)
-        if (idles->rows[i].device == device) lane_add(lane, idles->rows[i].begin, idles->rows[i].end, (int)idles->rows[i].cause, i);
-    lane_put(lane, "idle, by cause", "When the GPU was idle; the tables below have the same in numbers");
+        if (idles->rows[i].device == device)
+            lane_add(lane, idles->rows[i].begin, idles->rows[i].end, (int)idles->rows[i].cause, i);
+    lane_put(
+        lane, "idle, by cause", "When the GPU was idle; the tables below have the same in numbers");
 }
 
 static int by_works(const void *left, const void *right, void *of)
 {
     const struct run *run = of;
-    const struct stream *a = &run->streams[*(const uint32_t *)left], *b = &run->streams[*(const uint32_t *)right];
-    return a->works != b->works ? (a->works > b->works ? -1 : 1) : (a->lane > b->lane) - (a->lane < b->lane);
+    const struct stream *a = &run->streams[*(const uint32_t *)left],
+                        *b = &run->streams[*(const uint32_t *)right];
+    return a->works != b->works ? (a->works > b->works ? -1 : 1)
+                                : (a->lane > b->lane) - (a->lane < b->lane);
 }
 
 static int by_lane(const void *left, const void *right, void *of)
 {
     const struct run *run = of;
-    const uint32_t a = run->streams[*(const uint32_t *)left].lane, b = run->streams[*(const uint32_t *)right].lane;
+    const uint32_t a = run->streams[*(const uint32_t *)left].lane,
+                   b = run->streams[*(const uint32_t *)right].lane;
     return (a > b) - (a < b);
 }
 
-/* The streams of a device that have work, the STREAMS_SHOWN with most of it first, and those in the order of their lanes. */
+/* The streams of a device that have work, the STREAMS_SHOWN with most of it first, and those in the
+ * order of their lanes. */
 static uint32_t *streams_of(const struct run *run, size_t device, size_t *count)
 {
     uint32_t *streams = NULL;
@@ -196,12 +211,16 @@ static uint32_t *streams_of(const struct run *run, size_t device, size_t *count)
     }
     if (*count) {
         qsort_r(streams, *count, sizeof *streams, by_works, (void *)run);
-        qsort_r(streams, *count < STREAMS_SHOWN ? *count : STREAMS_SHOWN, sizeof *streams, by_lane, (void *)run);
+        qsort_r(streams, *count < STREAMS_SHOWN ? *count : STREAMS_SHOWN, sizeof *streams, by_lane,
+            (void *)run);
     }
     return streams;
 }
 
-static uint32_t stream_of_work(const void *run, size_t i) { return ((const struct run *)run)->works[i].stream; }
+static uint32_t stream_of_work(const void *run, size_t i)
+{
+    return ((const struct run *)run)->works[i].stream;
+}
 
 static void stream_lanes_put(struct lane *lane, const struct groups *by, size_t device)
 {
@@ -216,10 +235,13 @@ static void stream_lanes_put(struct lane *lane, const struct groups *by, size_t 
             const struct work *work = &run->works[by->members[i]];
             lane_add(lane, work->begin, work->end, (int)work->kind, by->members[i]);
         }
-        snprintf(description, sizeof description, "%s pieces of work", value_show(works, UNIT_COUNT, (double)lane->count));
+        snprintf(description, sizeof description, "%s pieces of work",
+            value_show(works, UNIT_COUNT, (double)lane->count));
         lane_put(lane, text_in(run, stream->name), description);
     }
-    if (count > STREAMS_SHOWN) fprintf(lane->file, "<p>and %zu more streams, with less work each: --csv has all</p>\n", count - STREAMS_SHOWN);
+    if (count > STREAMS_SHOWN)
+        fprintf(lane->file, "<p>and %zu more streams, with less work each: --csv has all</p>\n",
+            count - STREAMS_SHOWN);
     free(streams);
 }
 
@@ -236,7 +258,8 @@ static void device_put(FILE *file, const struct model *of, const struct groups *
     fputs("<div class=\"lane axis\"><span></span><div>", file);
     for (int quarter = 0; quarter <= 4; quarter++) {
         char shown[SHOWN_MAX];
-        fprintf(file, "<span>%s</span>", value_show(shown, UNIT_NS, (double)(span->end - span->begin) * quarter / 4));
+        fprintf(file, "<span>%s</span>",
+            value_show(shown, UNIT_NS, (double)(span->end - span->begin) * quarter / 4));
     }
     fputs("</div></div></div>\n", file);
     free(lane.pieces);
@@ -244,9 +267,9 @@ static void device_put(FILE *file, const struct model *of, const struct groups *
 
 static void legend_entry(FILE *file, char letter, int class, const char *name)
 {
-    fprintf(
-        file,
-        "<li><svg viewBox=\"0 0 32 %d\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"%c%d\" width=\"32\" height=\"%d\"/></svg>",
+    fprintf(file,
+        "<li><svg viewBox=\"0 0 32 %d\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect "
+        "class=\"%c%d\" width=\"32\" height=\"%d\"/></svg>",
         LANE_HEIGHT, letter, class, LANE_HEIGHT);
     html_put(file, name);
     fputs("</li>", file);
@@ -255,18 +278,22 @@ static void legend_entry(FILE *file, char letter, int class, const char *name)
 static void legend_put(FILE *file)
 {
     fputs("<ul class=\"legend\">", file);
-    for (int cause = 0; cause < CAUSES; cause++) legend_entry(file, 'c', cause, cause_info[cause].title);
-    for (int kind = 0; kind < WORK_KINDS; kind++) legend_entry(file, 'k', kind, work_kind_name[kind]);
+    for (int cause = 0; cause < CAUSES; cause++)
+        legend_entry(file, 'c', cause, cause_info[cause].title);
+    for (int kind = 0; kind < WORK_KINDS; kind++)
+        legend_entry(file, 'k', kind, work_kind_name[kind]);
     fputs("</ul>\n", file);
 }
 
 void lanes_print(FILE *file, const struct model *of)
 {
     if (!of->run.work_count) return;
-    struct groups by = groups_make(of->run.stream_count, of->run.work_count, stream_of_work, &of->run);
+    struct groups by =
+        groups_make(of->run.stream_count, of->run.work_count, stream_of_work, &of->run);
     fputs("<section id=\"lanes\">\n<h2>Lanes</h2>\n", file);
     legend_put(file);
-    for (size_t device = 0; device < of->run.device_count; device++) device_put(file, of, &by, device);
+    for (size_t device = 0; device < of->run.device_count; device++)
+        device_put(file, of, &by, device);
     fputs("</section>\n", file);
     groups_free(&by);
 }

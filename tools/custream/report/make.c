@@ -26,24 +26,34 @@ static void progress_show(void *of, uint64_t bytes)
 
 static void left_out_say(const char *command, const char *path, uint64_t events, const char *lack)
 {
-    if (events) complain(command, "%s: %llu event%s without %s %s left out", path, (unsigned long long)events, events == 1 ? "" : "s", lack, events == 1 ? "is" : "are");
+    if (events)
+        complain(command, "%s: %llu event%s without %s %s left out", path,
+            (unsigned long long)events, events == 1 ? "" : "s", lack, events == 1 ? "is" : "are");
 }
 
 static bool file_read(struct run *run, const char *command, const char *path)
 {
     struct stat stat_of;
     char error[256];
-    struct progress progress = {.path = path, .size = stat(path, &stat_of) ? 0 : (double)stat_of.st_size, .percent = -1};
+    struct progress progress = {
+        .path = path, .size = stat(path, &stat_of) ? 0 : (double)stat_of.st_size, .percent = -1};
     const struct trace_left left = run->left;
-    const bool cut_before = run->cut, read = run_load(run, path, isatty(STDERR_FILENO) ? progress_show : NULL, &progress, error);
+    const bool cut_before = run->cut,
+               read = run_load(
+                   run, path, isatty(STDERR_FILENO) ? progress_show : NULL, &progress, error);
     if (progress.percent >= 0) fputs("\r\033[K", stderr);
     if (!read) complain(command, "%s: %s", path, error);
     else if (run->cut && !cut_before)
-        complain(command, "%s: truncated, as when a process is killed while it writes; the report is of what is before that", path);
+        complain(command,
+            "%s: truncated, as when a process is killed while it writes; the report is of what is "
+            "before that",
+            path);
     if (read) left_out_say(command, path, run->left.times - left.times, "a usable time");
     if (read) left_out_say(command, path, run->left.others - left.others, "a phase");
     if (read && run_cut_seconds(run) > 0)
-        complain(command, "%s: a cut of %.3f s out of a trace; the report's totals are those of the cut", path, run_cut_seconds(run));
+        complain(command,
+            "%s: a cut of %.3f s out of a trace; the report's totals are those of the cut", path,
+            run_cut_seconds(run));
     return read;
 }
 

@@ -16,10 +16,8 @@ static const struct metric {
     {"gpu_busy", UNIT_SHARE, "devices", {"busy_ns"}},
     {"gpu_idle", UNIT_SHARE, "devices", {"idle_ns"}},
     {"gpu_span_ns", UNIT_NS, "devices", {"span_ns"}},
-    {"gpu_busy_ns", UNIT_NS, "devices", {"busy_ns"}},
-    {"wall_ns", UNIT_NS, "run", {"wall_ns"}},
-    {"kernels", UNIT_COUNT, "kernels", {"times"}},
-    {"copies", UNIT_COUNT, "copies", {"times"}},
+    {"gpu_busy_ns", UNIT_NS, "devices", {"busy_ns"}}, {"wall_ns", UNIT_NS, "run", {"wall_ns"}},
+    {"kernels", UNIT_COUNT, "kernels", {"times"}}, {"copies", UNIT_COUNT, "copies", {"times"}},
     {"calls", UNIT_COUNT, "run", {"calls"}},
     {"lost", UNIT_COUNT, "run", {"lost_calls", "lost_works"}},
     {"default_stream_work", UNIT_COUNT, NULL, {NULL}}, /* of the legacy default streams */
@@ -52,16 +50,20 @@ static double idle_share(const struct report *report, enum cause cause)
     const struct table *idle = report_find(report, "idle");
     double sum = idle ? 0 : NAN;
     for (size_t row = 0; idle && row < idle->row_count; row++)
-        if (!strcmp(table_text(idle, row, "cause"), cause_info[cause].key)) sum += table_number(idle, row, "idle_ns");
+        if (!strcmp(table_text(idle, row, "cause"), cause_info[cause].key))
+            sum += table_number(idle, row, "idle_ns");
     return sum / spans(report);
 }
 
-static double metric_compute(const struct metric *metric, const struct report *report, const struct model *of)
+static double metric_compute(
+    const struct metric *metric, const struct report *report, const struct model *of)
 {
-    const bool of_gpu = !metric->table || strcmp(metric->table, "run"); /* the other tables are about GPU work */
+    const bool of_gpu =
+        !metric->table || strcmp(metric->table, "run"); /* the other tables are about GPU work */
     if (of_gpu && !run_has_times(&of->run)) return NAN;
     if (!metric->table) return legacy_works(&of->run);
-    if (!strcmp(metric->key, "lost") && parts_continue(&of->run)) return NAN; /* the part that follows may have lost some */
+    if (!strcmp(metric->key, "lost") && parts_continue(&of->run))
+        return NAN; /* the part that follows may have lost some */
     const struct table *table = report_find(report, metric->table);
     double sum = table_sum(table, metric->columns[0]);
     if (metric->columns[1]) sum += table_sum(table, metric->columns[1]);
@@ -70,16 +72,19 @@ static double metric_compute(const struct metric *metric, const struct report *r
 
 static void metric_add(struct table *table, const char *key, enum unit unit, double value)
 {
-    static const char *const units[] = {[UNIT_COUNT] = "count", [UNIT_NS] = "ns", [UNIT_SHARE] = "share"};
+    static const char *const units[] = {
+        [UNIT_COUNT] = "count", [UNIT_NS] = "ns", [UNIT_SHARE] = "share"};
     TABLE_PUT(table, columns, CELL_TEXT(key), CELL_TEXT(units[unit]), CELL_NUMBER(value));
 }
 
 void metrics_make(struct report *report, const struct model *of)
 {
     struct table *table = TABLE_NEW(report, "metrics", "Metrics", columns);
-    for (size_t m = 0; m < METRICS; m++) metric_add(table, metrics[m].key, metrics[m].unit, metric_compute(&metrics[m], report, of));
+    for (size_t m = 0; m < METRICS; m++)
+        metric_add(table, metrics[m].key, metrics[m].unit, metric_compute(&metrics[m], report, of));
     for (int cause = 0; cause < CAUSES; cause++)
-        metric_add(table, report_text(report, "%s%s", idle_prefix, cause_info[cause].key), UNIT_SHARE, idle_share(report, (enum cause)cause));
+        metric_add(table, report_text(report, "%s%s", idle_prefix, cause_info[cause].key),
+            UNIT_SHARE, idle_share(report, (enum cause)cause));
 }
 
 bool metric_find(const char *key, enum unit *unit)
@@ -87,7 +92,8 @@ bool metric_find(const char *key, enum unit *unit)
     const size_t prefix = sizeof idle_prefix - 1;
     *unit = UNIT_SHARE;
     for (int cause = 0; cause < CAUSES; cause++)
-        if (!strncmp(key, idle_prefix, prefix) && !strcmp(key + prefix, cause_info[cause].key)) return true;
+        if (!strncmp(key, idle_prefix, prefix) && !strcmp(key + prefix, cause_info[cause].key))
+            return true;
     for (size_t m = 0; m < METRICS; m++)
         if (!strcmp(key, metrics[m].key)) {
             *unit = metrics[m].unit;
@@ -99,8 +105,10 @@ bool metric_find(const char *key, enum unit *unit)
 void metric_keys(char *keys, size_t size)
 {
     size_t n = 0;
-    for (size_t m = 0; m < METRICS; m++) n = cs_append(keys, size, n, "%s%s", m ? ", " : "", metrics[m].key);
-    for (int cause = 0; cause < CAUSES; cause++) n = cs_append(keys, size, n, ", %s%s", idle_prefix, cause_info[cause].key);
+    for (size_t m = 0; m < METRICS; m++)
+        n = cs_append(keys, size, n, "%s%s", m ? ", " : "", metrics[m].key);
+    for (int cause = 0; cause < CAUSES; cause++)
+        n = cs_append(keys, size, n, ", %s%s", idle_prefix, cause_info[cause].key);
 }
 
 double metric_value(const struct report *report, const char *key)

@@ -19,20 +19,19 @@ int output_add(struct output *output, enum form form, const char *to)
     output->to[form] = to;
     for (int other = 0; other < FORMS; other++)
         if (other != (int)form && output->to[other] && !strcmp(to, output->to[other]))
-            return complain(output->command, "%s and %s cannot both go to %s", names[other], names[form], strcmp(to, "-") ? to : "standard output");
+            return complain(output->command, "%s and %s cannot both go to %s", names[other],
+                names[form], strcmp(to, "-") ? to : "standard output");
     return STATUS_OK;
 }
 
 static bool is_same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
-    return !stat(a, &of_a) && !stat(b, &of_b) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    return !stat(a, &of_a) && !stat(b, &of_b) && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
 }
 
-static bool is_stdout(const char *to)
-{
-    return to && !strcmp(to, "-");
-}
+static bool is_stdout(const char *to) { return to && !strcmp(to, "-"); }
 
 int output_judge(struct output *output, char *const *files, int file_count)
 {
@@ -40,7 +39,8 @@ int output_judge(struct output *output, char *const *files, int file_count)
     for (int form = 0; form < FORMS; form++) {
         for (int i = 0; output->to[form] && i < file_count; i++)
             if (is_same_file(output->to[form], files[i]))
-                return complain(output->command, "%s: is the trace itself; a report needs a file of its own", files[i]);
+                return complain(output->command,
+                    "%s: is the trace itself; a report needs a file of its own", files[i]);
         taken |= is_stdout(output->to[form]);
     }
     if (!taken) output->to[FORM_TEXT] = "-";
@@ -53,10 +53,12 @@ int output_judge(struct output *output, char *const *files, int file_count)
 static bool wants_color(const struct output *output)
 {
     const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return !output->no_color && !(no_color && *no_color) && isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb");
+    return !output->no_color && !(no_color && *no_color) && isatty(STDOUT_FILENO) && terminal &&
+           strcmp(terminal, "dumb");
 }
 
-static int form_print(const struct output *output, printer *put, const struct print *print, const char *to)
+static int form_print(
+    const struct output *output, printer *put, const struct print *print, const char *to)
 {
     if (is_stdout(to)) {
         put(stdout, print);
@@ -68,10 +70,12 @@ static int form_print(const struct output *output, printer *put, const struct pr
     const bool failed = ferror(file);
     errno = 0;
     if (!fclose(file) && !failed) return STATUS_OK;
-    return complain(output->command, "%s: cannot be written: %s", to, errno ? strerror(errno) : "write error");
+    return complain(
+        output->command, "%s: cannot be written: %s", to, errno ? strerror(errno) : "write error");
 }
 
-/* Standard output comes last: its reader may have seen enough (| head), which ends the process. The first form that cannot be written ends it too. */
+/* Standard output comes last: its reader may have seen enough (| head), which ends the process. The
+ * first form that cannot be written ends it too. */
 int output_print(const struct output *output, printer *const printers[FORMS], struct print *print)
 {
     int status = STATUS_OK;
@@ -79,6 +83,7 @@ int output_print(const struct output *output, printer *const printers[FORMS], st
     print->color = wants_color(output);
     for (int to_stdout = 0; to_stdout < 2; to_stdout++)
         for (int form = 0; form < FORMS && status == STATUS_OK; form++)
-            if (output->to[form] && is_stdout(output->to[form]) == to_stdout) status = form_print(output, printers[form], print, output->to[form]);
+            if (output->to[form] && is_stdout(output->to[form]) == to_stdout)
+                status = form_print(output, printers[form], print, output->to[form]);
     return status;
 }

@@ -1,4 +1,5 @@
-/* RFC 4180: tables one after the other, each with a header of its own; the first field of every line is the table's key. */
+/* RFC 4180: tables one after the other, each with a header of its own; the first field of every
+ * line is the table's key. */
 #include "tools/custream/report/inside.h"
 
 #include <string.h>
@@ -45,5 +46,6 @@ static void table_put(FILE *file, const struct table *table)
 
 void print_csv(FILE *file, const struct print *print)
 {
-    for (size_t t = 0; t < print->report->table_count; t++) table_put(file, &print->report->tables[t]);
+    for (size_t t = 0; t < print->report->table_count; t++)
+        table_put(file, &print->report->tables[t]);
 }

@@ -1,4 +1,5 @@
-/* One page that needs nothing from the network: what text has, lanes, and tables that can be sorted. */
+/* One page that needs nothing from the network: what text has, lanes, and tables that can be
+ * sorted. */
 #include "tools/custream/report/inside.h"
 
 #include <math.h>
@@ -13,23 +14,12 @@ void html_put(FILE *file, const char *text)
 {
     struct glyph glyph;
     while ((text = glyph_next(text, &glyph))) switch (*glyph.bytes) {
-        case '&':
-            fputs("&amp;", file);
-            break;
-        case '<':
-            fputs("&lt;", file);
-            break;
-        case '>':
-            fputs("&gt;", file);
-            break;
-        case '"':
-            fputs("&quot;", file);
-            break;
-        case '\'':
-            fputs("&#39;", file);
-            break;
-        default:
-            fwrite(glyph.bytes, 1, (size_t)glyph.length, file);
+        case '&': fputs("&amp;", file); break;
+        case '<': fputs("&lt;", file); break;
+        case '>': fputs("&gt;", file); break;
+        case '"': fputs("&quot;", file); break;
+        case '\'': fputs("&#39;", file); break;
+        default: fwrite(glyph.bytes, 1, (size_t)glyph.length, file);
         }
 }
 
@@ -48,7 +38,8 @@ static void header_put(FILE *file, const struct table *table)
     fputs("<thead><tr>", file);
     for (size_t c = 0; c < table->column_count; c++) {
         const struct column *column = &table->columns[c];
-        fprintf(file, "<th scope=\"col\"%s><button type=\"button\">", column->unit == UNIT_TEXT ? "" : " class=\"n\"");
+        fprintf(file, "<th scope=\"col\"%s><button type=\"button\">",
+            column->unit == UNIT_TEXT ? "" : " class=\"n\"");
         html_put(file, column->title);
         fputs("</button></th>", file);
     }
@@ -66,7 +57,8 @@ static void cell_put(FILE *file, const struct column *column, const struct cell 
 
 static void table_put(FILE *file, const struct table *table)
 {
-    const size_t shown = rows_shown(table), all = table->row_count < ROWS_MAX ? table->row_count : ROWS_MAX;
+    const size_t shown = rows_shown(table),
+                 all = table->row_count < ROWS_MAX ? table->row_count : ROWS_MAX;
     fprintf(file, "<section id=\"%s\">\n", table->key);
     element_put(file, "h2", table->title);
     element_put(file, "p", table->note ? table->note : "");
@@ -75,12 +67,16 @@ static void table_put(FILE *file, const struct table *table)
     fputs("<tbody>\n", file);
     for (size_t row = 0; row < all; row++) {
         fputs(row < shown ? "<tr>" : "<tr hidden>", file);
-        for (size_t c = 0; c < table->column_count; c++) cell_put(file, &table->columns[c], &table->cells[row * table->column_count + c]);
+        for (size_t c = 0; c < table->column_count; c++)
+            cell_put(file, &table->columns[c], &table->cells[row * table->column_count + c]);
         fputs("</tr>\n", file);
     }
     fputs("</tbody></table></div>\n", file);
-    if (shown < all) fprintf(file, "<p><button type=\"button\" class=\"more\">Show %zu rows more</button></p>\n", all - shown);
-    if (all < table->row_count) fprintf(file, "<p>and %zu more: --csv has all</p>\n", table->row_count - all);
+    if (shown < all)
+        fprintf(file, "<p><button type=\"button\" class=\"more\">Show %zu rows more</button></p>\n",
+            all - shown);
+    if (all < table->row_count)
+        fprintf(file, "<p>and %zu more: --csv has all</p>\n", table->row_count - all);
     fputs("</section>\n", file);
 }
 
@@ -116,7 +112,9 @@ static void findings_put(FILE *file, const struct report *report, const struct t
     if (findings->note && findings->row_count) element_put(file, "p", findings->note);
     for (size_t row = 0; row < findings->row_count && row < ROWS_MAX; row++) {
         const struct finding finding = finding_at(report, row);
-        if (row == rows_shown(findings)) fprintf(file, "<details><summary>%zu more findings</summary>\n", findings->row_count - row);
+        if (row == rows_shown(findings))
+            fprintf(
+                file, "<details><summary>%zu more findings</summary>\n", findings->row_count - row);
         finding_put(file, &finding);
     }
     if (rows_shown(findings) < findings->row_count) fputs("</details>\n", file);
@@ -126,10 +124,12 @@ static void findings_put(FILE *file, const struct report *report, const struct t
 static void head_put(FILE *file, const char *program)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src "
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+          "'unsafe-inline'; script-src 'unsafe-inline'; img-src "
           "data:\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n<title>custream report: ",
-          file);
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link "
+          "rel=\"icon\" href=\"data:,\">\n<title>custream report: ",
+        file);
     html_put(file, program);
     fprintf(file, "</title>\n<style>\n%s</style></head>\n<body>\n", page_style);
 }
@@ -146,7 +146,8 @@ void print_html(FILE *file, const struct print *print)
     if (findings) findings_put(file, report, findings);
     lanes_print(file, print->of);
     for (size_t t = 0; t < report->table_count; t++)
-        if (report->tables[t].row_count && strcmp(report->tables[t].key, "findings")) table_put(file, &report->tables[t]);
+        if (report->tables[t].row_count && strcmp(report->tables[t].key, "findings"))
+            table_put(file, &report->tables[t]);
     fputs("<footer><p>custream " CUSTREAM_VERSION_STRING ", from ", file);
     for (int i = 0; i < print->file_count; i++) {
         if (i) fputs(", ", file);

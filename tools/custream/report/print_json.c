@@ -52,7 +52,9 @@ void json_tables_put(FILE *file, const struct report *report)
 
 void print_json(FILE *file, const struct print *print)
 {
-    fprintf(file, "{\"custream_report\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"files\":[", REPORT_VERSION);
+    fprintf(file,
+        "{\"custream_report\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"files\":[",
+        REPORT_VERSION);
     for (int i = 0; i < print->file_count; i++) {
         if (i) fputc(',', file);
         string_put(file, print->files[i]);

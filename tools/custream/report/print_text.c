@@ -1,4 +1,5 @@
-/* The report for a terminal: what is wrong, what it costs and what to do first; then the tables, as wide as there is room. */
+/* The report for a terminal: what is wrong, what it costs and what to do first; then the tables, as
+ * wide as there is room. */
 #include "tools/custream/report/inside.h"
 
 #include <locale.h>
@@ -23,20 +24,23 @@ static void style_put(FILE *file, const struct print *print, enum style style, c
 
 /* --- a table --- */
 
-/* The columns of a table that have something to show, and how wide each is. Titles stand in as many lines as the longest takes. */
+/* The columns of a table that have something to show, and how wide each is. Titles stand in as many
+ * lines as the longest takes. */
 struct layout {
     size_t columns[COLUMNS_SHOWN_MAX], count;
     int width[COLUMNS_SHOWN_MAX], title_lines;
 };
 
-/* The part of a title that stands on this line of a column so wide, from 0; its length, 0: the title has ended. */
+/* The part of a title that stands on this line of a column so wide, from 0; its length, 0: the
+ * title has ended. */
 static int title_line(const char **title, int width, int line)
 {
     const char *at = *title;
     int length = 0;
     for (;; line--) {
         for (length = 0; at[length];) {
-            const int word = length + (int)strspn(at + length, " "), end = word + (int)strcspn(at + word, " ");
+            const int word = length + (int)strspn(at + length, " "),
+                      end = word + (int)strcspn(at + word, " ");
             if (length && end > width) break;
             length = end;
         }
@@ -114,7 +118,8 @@ static struct layout layout_make(const struct table *table, int columns)
     struct layout layout = {.count = 0};
     int words[COLUMNS_SHOWN_MAX];
     for (size_t c = 0; c < table->column_count && layout.count < COLUMNS_SHOWN_MAX; c++) {
-        const int width = column_width(table, c), title = text_columns(table->columns[c].title), word = longest_word(table->columns[c].title);
+        const int width = column_width(table, c), title = text_columns(table->columns[c].title),
+                  word = longest_word(table->columns[c].title);
         if (!width || table->columns[c].role & COLUMN_BELOW) continue;
         layout.columns[layout.count] = c;
         words[layout.count] = width > word ? width : word;
@@ -129,19 +134,24 @@ static struct layout layout_make(const struct table *table, int columns)
     return layout;
 }
 
-/* Texts begin at the left of their column, numbers end at its right. The last of a line has no blanks behind it. */
-static void cell_put(FILE *file, const struct table *table, const struct layout *layout, size_t at, const char *text, bool last)
+/* Texts begin at the left of their column, numbers end at its right. The last of a line has no
+ * blanks behind it. */
+static void cell_put(FILE *file, const struct table *table, const struct layout *layout, size_t at,
+    const char *text, bool last)
 {
-    const int width = layout->width[at], wide = text_columns(text), fill = wide < width ? width - wide : 0;
+    const int width = layout->width[at], wide = text_columns(text),
+              fill = wide < width ? width - wide : 0;
     if (at) fprintf(file, "%*s", GAP, "");
     if (!is_text(table, layout, at)) fprintf(file, "%*s", fill, "");
-    const enum cut cut = table->columns[layout->columns[at]].role & COLUMN_CUT_END ? CUT_END : CUT_MIDDLE;
+    const enum cut cut =
+        table->columns[layout->columns[at]].role & COLUMN_CUT_END ? CUT_END : CUT_MIDDLE;
     const int put = text_put_cut(file, text, width, cut);
     if (is_text(table, layout, at) && !last) fprintf(file, "%*s", width - put, "");
 }
 
 /* A line of texts, one a column. */
-static void line_put(FILE *file, const struct table *table, const struct layout *layout, const char *const texts[COLUMNS_SHOWN_MAX])
+static void line_put(FILE *file, const struct table *table, const struct layout *layout,
+    const char *const texts[COLUMNS_SHOWN_MAX])
 {
     size_t count = layout->count;
     while (count && !*texts[count - 1]) count--;
@@ -175,17 +185,20 @@ static void below_put(FILE *file, const struct print *print, const struct table 
         const char *text = table->cells[row * table->column_count + c].text;
         if (!(column->role & COLUMN_BELOW) || !text || !*text) continue;
         fprintf(file, "%*s%s: ", INDENT, "", column->title);
-        text_put_wrapped(file, text, print->columns, MORE, INDENT + text_columns(column->title) + 2);
+        text_put_wrapped(
+            file, text, print->columns, MORE, INDENT + text_columns(column->title) + 2);
     }
 }
 
-static void row_put(FILE *file, const struct print *print, const struct table *table, const struct layout *layout, size_t row)
+static void row_put(FILE *file, const struct print *print, const struct table *table,
+    const struct layout *layout, size_t row)
 {
     char shown[COLUMNS_SHOWN_MAX][SHOWN_MAX];
     const char *texts[COLUMNS_SHOWN_MAX];
     for (size_t i = 0; i < layout->count; i++) {
         const size_t column = layout->columns[i];
-        texts[i] = cell_show(shown[i], &table->columns[column], &table->cells[row * table->column_count + column]);
+        texts[i] = cell_show(
+            shown[i], &table->columns[column], &table->cells[row * table->column_count + column]);
     }
     line_put(file, table, layout, texts);
     below_put(file, print, table, row);
@@ -209,7 +222,8 @@ void text_table_put(FILE *file, const struct print *print, const struct table *t
     titles_put(file, table, &layout);
     if (print->color) fputs("\033[0m", file);
     for (size_t row = 0; row < shown; row++) row_put(file, print, table, &layout, row);
-    if (shown < table->row_count) fprintf(file, "and %zu more: --csv has all\n", table->row_count - shown);
+    if (shown < table->row_count)
+        fprintf(file, "and %zu more: --csv has all\n", table->row_count - shown);
 }
 
 /* --- words --- */
@@ -217,10 +231,12 @@ void text_table_put(FILE *file, const struct print *print, const struct table *t
 static void summary_put(FILE *file, const struct print *print)
 {
     char line[SUMMARY_MAX];
-    for (size_t i = 0; summary_line(print->report, i, line); i++) text_put_wrapped(file, line, print->columns, 0, 0);
+    for (size_t i = 0; summary_line(print->report, i, line); i++)
+        text_put_wrapped(file, line, print->columns, 0, 0);
 }
 
-static void paragraph_put(FILE *file, const struct print *print, const char *label, const char *text)
+static void paragraph_put(
+    FILE *file, const struct print *print, const char *label, const char *text)
 {
     enum { INDENT = 7 };
     if (!*text) return;
@@ -232,7 +248,8 @@ static void findings_put(FILE *file, const struct print *print, const struct tab
 {
     const size_t shown = rows_shown(findings);
     text_heading_put(file, print, findings_heading(print->report));
-    if (findings->note && findings->row_count) text_put_wrapped(file, findings->note, print->columns, 0, 0);
+    if (findings->note && findings->row_count)
+        text_put_wrapped(file, findings->note, print->columns, 0, 0);
     for (size_t row = 0; row < shown; row++) {
         const struct finding finding = finding_at(print->report, row);
         fputc('\n', file);
@@ -246,7 +263,8 @@ static void findings_put(FILE *file, const struct print *print, const struct tab
         paragraph_put(file, print, "To do: ", finding.remedy);
         paragraph_put(file, print, "More: ", finding.page);
     }
-    if (shown < findings->row_count) fprintf(file, "\nand %zu more: --csv has all\n", findings->row_count - shown);
+    if (shown < findings->row_count)
+        fprintf(file, "\nand %zu more: --csv has all\n", findings->row_count - shown);
 }
 
 static void all_put(FILE *file, const struct print *print)

@@ -1,4 +1,5 @@
-/* custream report: has a report made of the files of one run, and prints it. Options are judged before any file is read. */
+/* custream report: has a report made of the files of one run, and prints it. Options are judged
+ * before any file is read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ struct request {
 
 static int section_add(struct request *request, const char *key)
 {
-    request->sections = array_room(request->sections, request->section_count, &request->section_capacity, sizeof *request->sections);
+    request->sections = array_room(request->sections, request->section_count,
+        &request->section_capacity, sizeof *request->sections);
     request->sections[request->section_count++] = key;
     return STATUS_OK;
 }
@@ -39,8 +41,10 @@ static int request_judge(struct request *request)
     const int status = output_judge(&request->output, request->files, request->file_count);
     if (status == STATUS_OK && request->section_count && !request->output.to[FORM_TEXT])
         return complain(NAME, "--section is of the text, and another form takes standard output");
-    if (status == STATUS_OK && request->brief && (request->section_count || !request->output.to[FORM_TEXT]))
-        return complain(NAME, "--brief is of the whole text: give it without --section, --json and --csv");
+    if (status == STATUS_OK && request->brief &&
+        (request->section_count || !request->output.to[FORM_TEXT]))
+        return complain(
+            NAME, "--brief is of the whole text: give it without --section, --json and --csv");
     return status;
 }
 
@@ -48,11 +52,17 @@ static int request_read(struct request *request, int argc, char **argv)
 {
     int flag, status = STATUS_OK;
     while (status == STATUS_OK && (flag = flags_next(argc, argv, 0)) != -1) {
-        if (flag == FLAG_FAIL_IF) status = conditions_add(&request->conditions, NAME, optarg, false);
+        if (flag == FLAG_FAIL_IF)
+            status = conditions_add(&request->conditions, NAME, optarg, false);
         else if (flag == FLAG_SECTION) status = section_add(request, optarg);
         else if (flag == FLAG_BRIEF) request->brief = true;
         else if (flag == FLAG_NO_COLOR) request->output.no_color = true;
-        else status = output_add(&request->output, flag == FLAG_JSON ? FORM_JSON : flag == FLAG_CSV ? FORM_CSV : FORM_HTML, optarg);
+        else
+            status = output_add(&request->output,
+                flag == FLAG_JSON  ? FORM_JSON
+                : flag == FLAG_CSV ? FORM_CSV
+                                   : FORM_HTML,
+                optarg);
     }
     request->files = argv + optind;
     request->file_count = argc - optind;
@@ -67,8 +77,10 @@ static int sections_judge(const struct request *request, const struct report *re
         char keys[CONDITION_MAX] = "";
         size_t n = 0;
         if (report_find(report, request->sections[s])) continue;
-        for (size_t t = 0; t < report->table_count; t++) n = cs_append(keys, sizeof keys, n, "%s%s", t ? ", " : "", report->tables[t].key);
-        return complain(NAME, "--section='%.100s': no such table; allowed: %s", request->sections[s], keys);
+        for (size_t t = 0; t < report->table_count; t++)
+            n = cs_append(keys, sizeof keys, n, "%s%s", t ? ", " : "", report->tables[t].key);
+        return complain(
+            NAME, "--section='%.100s': no such table; allowed: %s", request->sections[s], keys);
     }
     return STATUS_OK;
 }
@@ -76,15 +88,16 @@ static int sections_judge(const struct request *request, const struct report *re
 static int report_print(const struct request *request, const struct made *made)
 {
     struct print print = {.report = &made->report,
-                          .of = &made->model,
-                          .files = request->files,
-                          .file_count = request->file_count,
-                          .sections = request->sections,
-                          .section_count = (int)request->section_count,
-                          .brief = request->brief};
+        .of = &made->model,
+        .files = request->files,
+        .file_count = request->file_count,
+        .sections = request->sections,
+        .section_count = (int)request->section_count,
+        .brief = request->brief};
     int status = sections_judge(request, &made->report);
     if (status == STATUS_OK) status = output_print(&request->output, printers, &print);
-    return status == STATUS_OK ? conditions_judge(&request->conditions, NAME, NULL, &made->report) : status;
+    return status == STATUS_OK ? conditions_judge(&request->conditions, NAME, NULL, &made->report)
+                               : status;
 }
 
 int command_report(int argc, char **argv)

@@ -1,8 +1,9 @@
 /*
  * Rules about the host: what it did, while the GPU was idle, that the GPU need not have waited for.
  *
- * If the host had not waited in a call, all that came behind it would have been as much earlier as the call took. So the idle time behind it would be
- * shorter by that, and by no more than the host's part of it.
+ * If the host had not waited in a call, all that came behind it would have been as much earlier as
+ * the call took. So the idle time behind it would be shorter by that, and by no more than the
+ * host's part of it.
  */
 #include <string.h>
 
@@ -31,27 +32,15 @@ struct host_rule {
     struct blame (*blame)(struct search *s, const struct gap *gap);
     uint32_t (*place)(const struct call *call); /* a thread or stream */
     const char *(*name)(struct findings *to, uint32_t place);
-    uint64_t least;   /* gaps of a place, for a find */
-    const char *what; /* the evidence begins so */
+    uint64_t least;                                        /* gaps of a place, for a find */
+    const char *what;                                      /* the evidence begins so */
     const char *(*more)(struct search *s, uint32_t place); /* and ends so; NULL: no more */
 };
 
-static uint32_t thread_of(const struct call *call)
-{
-    return call->thread;
-}
-static uint32_t stream_of(const struct call *call)
-{
-    return call->stream;
-}
-static int64_t duration(const struct call *call)
-{
-    return call->end - call->begin;
-}
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static uint32_t thread_of(const struct call *call) { return call->thread; }
+static uint32_t stream_of(const struct call *call) { return call->stream; }
+static int64_t duration(const struct call *call) { return call->end - call->begin; }
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* --- all rules --- */
 
@@ -61,13 +50,15 @@ struct toll {
     uint32_t call; /* of the longest */
 };
 
-static void flush(struct search *s, const struct host_rule *rule, struct toll *tolls, size_t places, uint32_t device)
+static void flush(struct search *s, const struct host_rule *rule, struct toll *tolls, size_t places,
+    uint32_t device)
 {
     for (uint32_t i = 0; i < places; i++) {
         const struct toll *toll = &tolls[i];
         if (toll->times < rule->least || !toll->times) continue;
-        const char *evidence = report_text(s->to->report, "%s: at most %s at once, by %s%s", rule->what, find_time(s->to, (double)toll->longest),
-                                           text_in(s->run, s->run->calls[toll->call].name), rule->more ? rule->more(s, i) : "");
+        const char *evidence = report_text(s->to->report, "%s: at most %s at once, by %s%s",
+            rule->what, find_time(s->to, (double)toll->longest),
+            text_in(s->run, s->run->calls[toll->call].name), rule->more ? rule->more(s, i) : "");
         finding(s->to, device, rule->name(s->to, i), (double)toll->cost, toll->times, evidence);
     }
     memset(tolls, 0, places * sizeof *tolls);
@@ -81,7 +72,8 @@ static void look(struct findings *to, const struct host_rule *rule, struct searc
     s->to = to;
     s->waits = host_waits_make(s->run);
     for (size_t at = 0; gap_next(&to->of->idles, s->run, &at, &gap); last = gap) {
-        if (last.device != NONE && last.device != gap.device) flush(s, rule, tolls, places, last.device);
+        if (last.device != NONE && last.device != gap.device)
+            flush(s, rule, tolls, places, last.device);
         const struct blame blame = rule->blame(s, &gap);
         if (blame.cost <= 0 || rule->place(&s->run->calls[blame.call]) == NONE) continue;
         struct toll *toll = &tolls[rule->place(&s->run->calls[blame.call])];
@@ -94,7 +86,8 @@ static void look(struct findings *to, const struct host_rule *rule, struct searc
     free(s->waits);
 }
 
-/* The wait that the thread was in when the gap began; NONE. Waits that began inside the gap had nothing to wait for. */
+/* The wait that the thread was in when the gap began; NONE. Waits that began inside the gap had
+ * nothing to wait for. */
 static uint32_t wait_before(const struct search *s, const struct gap *gap)
 {
     const uint32_t enqueuing = s->run->works[gap->next].call;
@@ -109,13 +102,16 @@ static struct blame blame_wait(const struct search *s, const struct gap *gap, ui
 }
 
 /* All calls that the enqueuing thread was in while the gap lasted, and that match. */
-static struct blame blame_calls(struct search *s, const struct gap *gap, bool (*matches)(struct search *s, const struct call *call))
+static struct blame blame_calls(struct search *s, const struct gap *gap,
+    bool (*matches)(struct search *s, const struct call *call))
 {
     struct blame blame = nobody;
     int64_t sum = 0;
     for (size_t i = gap->first; i < gap->last; i++) {
         const struct idle *piece = &s->to->of->idles.rows[i];
-        if (piece->cause != CAUSE_HOST || piece->call == NONE || piece->call == blame.call || !matches(s, &s->run->calls[piece->call])) continue;
+        if (piece->cause != CAUSE_HOST || piece->call == NONE || piece->call == blame.call ||
+            !matches(s, &s->run->calls[piece->call]))
+            continue;
         blame.call = piece->call;
         sum += duration(&s->run->calls[piece->call]);
     }
@@ -130,26 +126,30 @@ static struct blame blame_synchronisation(struct search *s, const struct gap *ga
     const uint32_t wait = wait_before(s, gap);
     if (wait == NONE) return nobody;
     const struct call *call = &s->run->calls[wait];
-    return call_kind(call) == CS_KIND_SYNC && call_how(call, CS_HOW_WIDE) ? blame_wait(s, gap, wait) : nobody;
+    return call_kind(call) == CS_KIND_SYNC && call_how(call, CS_HOW_WIDE) ? blame_wait(s, gap, wait)
+                                                                          : nobody;
 }
 
 void look_synchronisation(struct findings *to)
 {
     /* A few times are the ends of phases; more are a loop. */
     static const struct host_rule rule = {blame_synchronisation, thread_of, find_thread, 5,
-                                          "the GPU was idle after the thread had waited for all of it", NULL};
+        "the GPU was idle after the thread had waited for all of it", NULL};
     look(to, &rule, &(struct search){.run = &to->of->run});
 }
 
 static struct blame blame_copy(struct search *s, const struct gap *gap)
 {
     const uint32_t wait = wait_before(s, gap);
-    return wait != NONE && call_kind(&s->run->calls[wait]) == CS_KIND_COPY ? blame_wait(s, gap, wait) : nobody;
+    return wait != NONE && call_kind(&s->run->calls[wait]) == CS_KIND_COPY
+               ? blame_wait(s, gap, wait)
+               : nobody;
 }
 
 void look_blocking_copies(struct findings *to)
 {
-    static const struct host_rule rule = {blame_copy, stream_of, find_stream, 1, "the GPU was idle after the host had waited for a copy", NULL};
+    static const struct host_rule rule = {blame_copy, stream_of, find_stream, 1,
+        "the GPU was idle after the host had waited for a copy", NULL};
     look(to, &rule, &(struct search){.run = &to->of->run});
 }
 
@@ -159,7 +159,8 @@ static bool work_pageable(struct search *s, const struct work *work)
 {
     if (work->kind != WORK_COPY) return false;
     uint32_t *known = numbers_at(&s->pageable, work->name, NONE);
-    if (*known == NONE) *known = strstr(text_in(s->run, work->name), "Pageable") != NULL; /* as Kineto names it */
+    if (*known == NONE)
+        *known = strstr(text_in(s->run, work->name), "Pageable") != NULL; /* as Kineto names it */
     return *known;
 }
 
@@ -168,14 +169,17 @@ static bool call_pageable(struct search *s, const struct call *call)
     return call->works && work_pageable(s, &s->run->works[s->run->works_of[call->work]]);
 }
 
-/* The driver copies through memory of its own: before the copy to the device begins, and in the call that copies from it. */
+/* The driver copies through memory of its own: before the copy to the device begins, and in the
+ * call that copies from it. */
 static struct blame blame_pageable(struct search *s, const struct gap *gap)
 {
     struct blame blame = blame_calls(s, gap, call_pageable);
     const uint32_t wait = wait_before(s, gap);
-    if (blame.call == NONE && wait != NONE && call_pageable(s, &s->run->calls[wait])) blame = blame_wait(s, gap, wait);
+    if (blame.call == NONE && wait != NONE && call_pageable(s, &s->run->calls[wait]))
+        blame = blame_wait(s, gap, wait);
     const struct work *next = &s->run->works[gap->next];
-    if (next->call != NONE && work_pageable(s, next)) blame = (struct blame){blame.cost + gap->launch, next->call};
+    if (next->call != NONE && work_pageable(s, next))
+        blame = (struct blame){blame.cost + gap->launch, next->call};
     return blame;
 }
 
@@ -187,13 +191,15 @@ static const char *pageable_copies(struct search *s, uint32_t stream)
         const struct work *work = &s->run->works[w];
         if (work->stream == stream && work_pageable(s, work)) took += work->end - work->begin;
     }
-    return report_text(s->to->report, "; the copies themselves took %s, and pinned memory makes them shorter too", find_time(s->to, (double)took));
+    return report_text(s->to->report,
+        "; the copies themselves took %s, and pinned memory makes them shorter too",
+        find_time(s->to, (double)took));
 }
 
 void look_pageable(struct findings *to)
 {
-    static const struct host_rule rule = {blame_pageable, stream_of, find_stream, 1, "the GPU was idle while or after pageable memory was copied",
-                                          pageable_copies};
+    static const struct host_rule rule = {blame_pageable, stream_of, find_stream, 1,
+        "the GPU was idle while or after pageable memory was copied", pageable_copies};
     struct search s = {.run = &to->of->run};
     look(to, &rule, &s);
     numbers_free(&s.pageable);
@@ -202,13 +208,14 @@ void look_pageable(struct findings *to)
 /* --- CS106: memory --- */
 
 /* Calls that the call table does not have, as other tools name them. */
-static const char *const allocating[] = {"cudaMalloc",        "cudaFree",          "cudaMallocHost",  "cudaHostAlloc",
-                                         "cudaFreeHost",      "cudaMallocManaged", "cudaMallocPitch", "cuMemAlloc_v2",
-                                         "cuMemAllocHost_v2", "cuMemHostAlloc",    "cuMemFreeHost",   "cuMemAllocManaged"};
+static const char *const allocating[] = {"cudaMalloc", "cudaFree", "cudaMallocHost",
+    "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch", "cuMemAlloc_v2",
+    "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuMemAllocManaged"};
 
 static bool call_allocates(struct search *s, const struct call *call)
 {
-    if (call_kind(call) == CS_KIND_MEMORY) return call->stream == NONE && !call_how(call, CS_HOW_PREFETCHES);
+    if (call_kind(call) == CS_KIND_MEMORY)
+        return call->stream == NONE && !call_how(call, CS_HOW_PREFETCHES);
     return call->call == CS_CALL_NONE && numbers_get(&s->allocates, call->name, 0);
 }
 
@@ -219,8 +226,8 @@ static struct blame blame_allocation(struct search *s, const struct gap *gap)
 
 void look_allocations(struct findings *to)
 {
-    static const struct host_rule rule = {blame_allocation, thread_of, find_thread, 1, "the GPU was idle while the thread allocated or freed memory",
-                                          NULL};
+    static const struct host_rule rule = {blame_allocation, thread_of, find_thread, 1,
+        "the GPU was idle while the thread allocated or freed memory", NULL};
     struct search s = {.run = &to->of->run};
     for (size_t i = 0; i < sizeof allocating / sizeof *allocating; i++) {
         const text name = text_find(&s.run->texts, allocating[i]);

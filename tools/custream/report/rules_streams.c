@@ -14,16 +14,21 @@ static void look_refused(struct findings *to)
     uint64_t streams = 0;
     for (uint32_t i = 0; i < run->stream_count; i++) {
         const struct stream *stream = &run->streams[i];
-        if (!stream->known || !stream->works || stream->origin != ORIGIN_CREATED || stream->by_policy || stream->requested == stream->priority) continue;
+        if (!stream->known || !stream->works || stream->origin != ORIGIN_CREATED ||
+            stream->by_policy || stream->requested == stream->priority)
+            continue;
         if (!streams++) first = i;
     }
     if (streams)
         finding(to, NONE, find_stream(to, first), NAN, streams,
-                report_text(to->report, "it asked for priority %d and was given %d; streams like it: %lu", run->streams[first].requested,
-                            run->streams[first].priority, (unsigned long)streams - 1));
+            report_text(to->report,
+                "it asked for priority %d and was given %d; streams like it: %lu",
+                run->streams[first].requested, run->streams[first].priority,
+                (unsigned long)streams - 1));
 }
 
-/* More different priorities than devices have (cuCtxGetStreamPriorityRange: six on devices of today). */
+/* More different priorities than devices have (cuCtxGetStreamPriorityRange: six on devices of
+ * today). */
 enum { PRIORITIES = 16 };
 
 struct priorities {
@@ -43,7 +48,8 @@ static void meet(struct priorities *priorities, int priority, int64_t enqueued, 
         else if (priorities->of[i].end > enqueued) priorities->met = true;
     }
     if (own == PRIORITIES) return;
-    if (own == priorities->count) priorities->of[priorities->count++].priority = priority, priorities->of[own].end = end;
+    if (own == priorities->count)
+        priorities->of[priorities->count++].priority = priority, priorities->of[own].end = end;
     else if (priorities->of[own].end < end) priorities->of[own].end = end;
 }
 
@@ -55,14 +61,19 @@ static void look_alone(struct findings *to)
     for (size_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];
         const struct stream *stream = &run->streams[work->stream];
-        if (work->call == NONE) devices[stream->device].met = true; /* since when it was enqueued is not known */
-        if (stream->known) meet(&devices[stream->device], stream->priority, to->of->holds[i].enqueued, work->end);
+        if (work->call == NONE)
+            devices[stream->device].met = true; /* since when it was enqueued is not known */
+        if (stream->known)
+            meet(&devices[stream->device], stream->priority, to->of->holds[i].enqueued, work->end);
     }
     for (uint32_t d = 0; d < run->device_count; d++)
         if (devices[d].count > 1 && !devices[d].met)
-            finding(to, NONE, report_text(to->report, "GPU %u", run->devices[d].ordinal), NAN, devices[d].count,
-                    report_text(to->report, "its streams have %lu priorities, and no two of different priority ever had work at once",
-                                (unsigned long)devices[d].count));
+            finding(to, NONE, report_text(to->report, "GPU %u", run->devices[d].ordinal), NAN,
+                devices[d].count,
+                report_text(to->report,
+                    "its streams have %lu priorities, and no two of different priority ever had "
+                    "work at once",
+                    (unsigned long)devices[d].count));
     free(devices);
 }
 
@@ -88,12 +99,14 @@ struct engine_use {
 static struct engine_use *engines_used(const struct run *run)
 {
     struct engine_use *uses = array_zeros(run->device_count, sizeof *uses);
-    for (size_t d = 0; d < run->device_count; d++) uses[d].end[CS_WAY_HtoD] = uses[d].end[CS_WAY_DtoH] = INT64_MIN;
+    for (size_t d = 0; d < run->device_count; d++)
+        uses[d].end[CS_WAY_HtoD] = uses[d].end[CS_WAY_DtoH] = INT64_MIN;
     for (size_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];
         if (!crosses(work)) continue;
         struct engine_use *use = &uses[work_device(run, work)];
-        if (use->end[work->way == CS_WAY_HtoD ? CS_WAY_DtoH : CS_WAY_HtoD] > work->begin) use->both = true;
+        if (use->end[work->way == CS_WAY_HtoD ? CS_WAY_DtoH : CS_WAY_HtoD] > work->begin)
+            use->both = true;
         if (use->end[work->way] < work->end) use->end[work->way] = work->end;
     }
     return uses;
@@ -106,14 +119,18 @@ struct serial_copies {
     int64_t last_lost; /* how much of it: beside that the next one gains nothing */
 };
 
-/* How much of a copy could have run beside the one in the other direction that it waited for in its stream's order. */
-static int64_t lost(const struct run *run, const struct work *work, const struct hold *hold, const struct serial_copies *copies)
+/* How much of a copy could have run beside the one in the other direction that it waited for in its
+ * stream's order. */
+static int64_t lost(const struct run *run, const struct work *work, const struct hold *hold,
+    const struct serial_copies *copies)
 {
     if (!crosses(work) || hold->cause != CAUSE_ORDER || hold->blocker == NONE) return 0;
     const struct work *before = &run->works[hold->blocker];
     if (!crosses(before) || before->way == work->way) return 0;
-    const int64_t from = hold->enqueued > before->begin ? hold->enqueued : before->begin, length = work->end - work->begin;
-    const int64_t waited = before->end - from - (copies->last == hold->blocker ? copies->last_lost : 0);
+    const int64_t from = hold->enqueued > before->begin ? hold->enqueued : before->begin,
+                  length = work->end - work->begin;
+    const int64_t waited =
+        before->end - from - (copies->last == hold->blocker ? copies->last_lost : 0);
     return waited < length ? waited : length;
 }
 
@@ -137,9 +154,10 @@ void look_copy_engines(struct findings *to)
     }
     for (uint32_t i = 0; i < run->stream_count; i++)
         if (streams[i].times)
-            finding(
-                to, run->streams[i].device, find_stream(to, i), (double)streams[i].cost, streams[i].times,
-                report_text(to->report, "copies waited in their stream for copies in the other direction; no two such copies of the GPU overlapped"));
+            finding(to, run->streams[i].device, find_stream(to, i), (double)streams[i].cost,
+                streams[i].times,
+                report_text(to->report, "copies waited in their stream for copies in the other "
+                                        "direction; no two such copies of the GPU overlapped"));
     free(streams);
     free(uses);
 }

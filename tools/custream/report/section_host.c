@@ -1,6 +1,7 @@
 /*
- * Where the host waited for a device, and for which work. One pass over the calls in their order knows of each stream, event and device which of the work so far
- * ends last: that is what a wait waits for.
+ * Where the host waited for a device, and for which work. One pass over the calls in their order
+ * knows of each stream, event and device which of the work so far ends last: that is what a wait
+ * waits for.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,20 +22,21 @@ static const struct column wait_columns[] = {
 };
 
 enum {
-    COPY_BLOCKS_NS = 20000, /* a synchronous copy that takes no longer than this is taken to have waited for nothing */
-    CLOCKS_NS = 20000,      /* times on the GPU may be off by so much, where they come from events */
+    COPY_BLOCKS_NS = 20000, /* a synchronous copy that takes no longer than this is taken to have
+                               waited for nothing */
+    CLOCKS_NS = 20000, /* times on the GPU may be off by so much, where they come from events */
     ROWS_SHOWN = 20,
 };
 
 /* By what is waited for: the work that ends last of what was enqueued so far; NONE. */
 struct front {
     const struct run *run;
-    uint32_t *streams;      /* what else a stream waits for is among it */
+    uint32_t *streams; /* what else a stream waits for is among it */
     uint32_t *devices;
-    uint32_t *blocking;     /* by device: of the streams that the legacy default stream waits for */
-    struct numbers events;  /* work by an event's number: what it recorded last */
+    uint32_t *blocking;    /* by device: of the streams that the legacy default stream waits for */
+    struct numbers events; /* work by an event's number: what it recorded last */
     struct numbers recorded; /* the stream of that record */
-    uint32_t loose;         /* works before this one in which no call is known stand in the front */
+    uint32_t loose; /* works before this one in which no call is known stand in the front */
 };
 
 static uint32_t *none(size_t count)
@@ -47,7 +49,10 @@ static uint32_t *none(size_t count)
 
 static struct front front_make(const struct run *run)
 {
-    return (struct front){.run = run, .streams = none(run->stream_count), .devices = none(run->device_count), .blocking = none(run->device_count)};
+    return (struct front){.run = run,
+        .streams = none(run->stream_count),
+        .devices = none(run->device_count),
+        .blocking = none(run->device_count)};
 }
 
 static void front_free(struct front *front)
@@ -77,20 +82,25 @@ static void front_work(struct front *front, uint32_t stream, uint32_t work)
 static uint32_t front_of_stream(const struct front *front, uint32_t stream)
 {
     const struct stream *s = &front->run->streams[stream];
-    return s->origin == ORIGIN_LEGACY ? later(front->run, front->streams[stream], front->blocking[s->device]) : front->streams[stream];
+    return s->origin == ORIGIN_LEGACY
+               ? later(front->run, front->streams[stream], front->blocking[s->device])
+               : front->streams[stream];
 }
 
-/* What the call adds: its work on the stream that it names, also where nodes of a graph ran on others; an event's record; a wait for one. */
+/* What the call adds: its work on the stream that it names, also where nodes of a graph ran on
+ * others; an event's record; a wait for one. */
 static void front_call(struct front *front, const struct call *call)
 {
     const enum cs_kind kind = call_kind(call);
     for (uint32_t i = 0; i < call->works; i++) {
         const uint32_t work = front->run->works_of[call->work + i];
-        front_work(front, call->stream == NONE ? front->run->works[work].stream : call->stream, work);
+        front_work(
+            front, call->stream == NONE ? front->run->works[work].stream : call->stream, work);
     }
     if (call->stream == NONE || call->result) return;
     if (kind == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) {
-        *numbers_at(&front->events, call->what, NONE) = call->external ? NONE : front_of_stream(front, call->stream);
+        *numbers_at(&front->events, call->what, NONE) =
+            call->external ? NONE : front_of_stream(front, call->stream);
         *numbers_at(&front->recorded, call->what, NONE) = call->external ? NONE : call->stream;
     }
     if (kind != CS_KIND_WAIT || call->external) return;
@@ -102,23 +112,31 @@ static void front_call(struct front *front, const struct call *call)
 static void front_loose(struct front *front, int64_t until)
 {
     const struct run *run = front->run;
-    for (; front->loose < run->work_count && run->works[front->loose].begin <= until; front->loose++)
-        if (run->works[front->loose].call == NONE) front_work(front, run->works[front->loose].stream, front->loose);
+    for (; front->loose < run->work_count && run->works[front->loose].begin <= until;
+        front->loose++)
+        if (run->works[front->loose].call == NONE)
+            front_work(front, run->works[front->loose].stream, front->loose);
 }
 
-static bool ended_in(const struct work *work, const struct call *call) { return work->end > call->begin && work->end <= call->end + CLOCKS_NS; }
+static bool ended_in(const struct work *work, const struct call *call)
+{
+    return work->end > call->begin && work->end <= call->end + CLOCKS_NS;
+}
 
-/* The work that a wait waited for; NONE: nothing that still ran. What ends later was enqueued by another thread meanwhile, or is of another device. */
+/* The work that a wait waited for; NONE: nothing that still ran. What ends later was enqueued by
+ * another thread meanwhile, or is of another device. */
 static uint32_t ended_wait(const struct front *front, const struct call *call)
 {
     const struct run *run = front->run;
     uint32_t work = NONE;
-    if (call_kind(call) == CS_KIND_COPY && call->works) return run->works_of[call->work + call->works - 1];
+    if (call_kind(call) == CS_KIND_COPY && call->works)
+        return run->works_of[call->work + call->works - 1];
     if (call->stream != NONE) work = front_of_stream(front, call->stream);
     else if (call->what) work = numbers_get(&front->events, call->what, NONE);
     else
         for (size_t d = 0; d < run->device_count; d++)
-            if (front->devices[d] != NONE && ended_in(&run->works[front->devices[d]], call)) work = later(run, work, front->devices[d]);
+            if (front->devices[d] != NONE && ended_in(&run->works[front->devices[d]], call))
+                work = later(run, work, front->devices[d]);
     return work != NONE && ended_in(&run->works[work], call) ? work : NONE;
 }
 
@@ -128,10 +146,13 @@ static uint32_t ended_wait(const struct front *front, const struct call *call)
 enum other { OTHER_NOTHING, OTHER_UNKNOWN };
 
 /* A stream on which a host function returned during the wait; NONE. */
-static uint32_t function_in(const struct front *front, const struct call *call, const struct callback *by_end)
+static uint32_t function_in(
+    const struct front *front, const struct call *call, const struct callback *by_end)
 {
     const struct run *run = front->run;
-    const uint32_t stream = call->stream != NONE ? call->stream : call->what ? numbers_get(&front->recorded, call->what, NONE) : NONE;
+    const uint32_t stream = call->stream != NONE ? call->stream
+                            : call->what         ? numbers_get(&front->recorded, call->what, NONE)
+                                                 : NONE;
     size_t low = 0, high = run->callback_count;
     while (low < high) { /* the first that ends after the wait */
         const size_t middle = low + (high - low) / 2;
@@ -140,7 +161,9 @@ static uint32_t function_in(const struct front *front, const struct call *call, 
     }
     for (; low && by_end[low - 1].end > call->begin; low--) {
         const struct callback *function = &by_end[low - 1];
-        if (function->enqueued <= call->begin && function->stream != NONE && (stream == NONE || function->stream == stream)) return function->stream;
+        if (function->enqueued <= call->begin && function->stream != NONE &&
+            (stream == NONE || function->stream == stream))
+            return function->stream;
     }
     return NONE;
 }
@@ -149,7 +172,8 @@ static uint32_t function_in(const struct front *front, const struct call *call, 
 static bool is_unseen(const struct run *run, const struct call *call)
 {
     for (size_t i = 0; i < run->loss_count && run->losses[i].begin < call->end; i++)
-        if (run->losses[i].end > call->begin && (run->losses[i].no_times || run->losses[i].works)) return true;
+        if (run->losses[i].end > call->begin && (run->losses[i].no_times || run->losses[i].works))
+            return true;
     return !run_has_times(run);
 }
 
@@ -162,35 +186,49 @@ static int by_callback_end(const void *a, const void *b)
 static struct callback *callbacks_by_end(const struct run *run)
 {
     struct callback *functions = array_zeros(run->callback_count, sizeof *functions);
-    if (run->callback_count) memcpy(functions, run->callbacks, run->callback_count * sizeof *functions);
-    if (run->callback_count) qsort(functions, run->callback_count, sizeof *functions, by_callback_end);
+    if (run->callback_count)
+        memcpy(functions, run->callbacks, run->callback_count * sizeof *functions);
+    if (run->callback_count)
+        qsort(functions, run->callback_count, sizeof *functions, by_callback_end);
     return functions;
 }
 
 static bool blocks(const struct call *call)
 {
-    return call_waits(call) && (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS);
+    return call_waits(call) &&
+           (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS);
 }
 
-/* Rows are found by two numbers, each for a pair: who called what; the name of the work and its stream, 0 for none. */
+/* Rows are found by two numbers, each for a pair: who called what; the name of the work and its
+ * stream, 0 for none. */
 struct waits {
     struct tallies rows, callers, works;
 };
 
-static uint32_t pair_number(struct tallies *pairs, uint32_t high, uint32_t low) { return (uint32_t)(tally_of(pairs, key_of(high, low)) - pairs->rows); }
-
-static uint32_t ended_number(struct waits *waits, const struct front *front, const struct call *call, const struct callback *by_end)
+static uint32_t pair_number(struct tallies *pairs, uint32_t high, uint32_t low)
 {
-    const struct run *run = front->run;
-    const uint32_t work = ended_wait(front, call), function = work == NONE && !call->external ? function_in(front, call, by_end) : NONE;
-    if (work != NONE) return pair_number(&waits->works, run->works[work].name, run->works[work].stream);
-    if (function != NONE) return pair_number(&waits->works, 0, function);
-    return pair_number(&waits->works, call->external || is_unseen(run, call) ? OTHER_UNKNOWN : OTHER_NOTHING, NONE);
+    return (uint32_t)(tally_of(pairs, key_of(high, low)) - pairs->rows);
 }
 
-static void wait_add(struct waits *waits, const struct front *front, const struct call *call, const struct callback *by_end)
+static uint32_t ended_number(struct waits *waits, const struct front *front,
+    const struct call *call, const struct callback *by_end)
 {
-    const uint32_t caller = pair_number(&waits->callers, call->name, call->thread), ended = ended_number(waits, front, call, by_end);
+    const struct run *run = front->run;
+    const uint32_t work = ended_wait(front, call), function = work == NONE && !call->external
+                                                                  ? function_in(front, call, by_end)
+                                                                  : NONE;
+    if (work != NONE)
+        return pair_number(&waits->works, run->works[work].name, run->works[work].stream);
+    if (function != NONE) return pair_number(&waits->works, 0, function);
+    return pair_number(&waits->works,
+        call->external || is_unseen(run, call) ? OTHER_UNKNOWN : OTHER_NOTHING, NONE);
+}
+
+static void wait_add(struct waits *waits, const struct front *front, const struct call *call,
+    const struct callback *by_end)
+{
+    const uint32_t caller = pair_number(&waits->callers, call->name, call->thread),
+                   ended = ended_number(waits, front, call, by_end);
     tally_add(tally_of(&waits->rows, key_of(caller, ended)), call->end - call->begin);
 }
 
@@ -199,25 +237,29 @@ struct section {
     const struct run *run;
     const struct waits *waits;
 };
-static const unsigned char wait_cells[] = {CELL_OWN, CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_LONGEST};
+static const unsigned char wait_cells[] = {
+    CELL_OWN, CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_LONGEST};
 
 static void wait_own(const void *of, const struct tally *tally, struct cell *row)
 {
     const struct section *section = of;
     const struct run *run = section->run;
-    const uint64_t caller = section->waits->callers.rows[key_high(tally->key)].key, ended = section->waits->works.rows[key_low(tally->key)].key;
+    const uint64_t caller = section->waits->callers.rows[key_high(tally->key)].key,
+                   ended = section->waits->works.rows[key_low(tally->key)].key;
     row[0].text = text_in(run, key_high(caller));
     row[1].text = thread_label(section->report, run, key_low(caller));
     row[2].text = key_high(ended) == OTHER_UNKNOWN ? "not known" : "nothing that still ran";
     if (key_low(ended) != NONE)
-        row[2].text = report_text(section->report, "%s on %s", key_high(ended) ? text_in(run, key_high(ended)) : "a host function",
-                                  stream_label(section->report, run, key_low(ended)));
+        row[2].text = report_text(section->report, "%s on %s",
+            key_high(ended) ? text_in(run, key_high(ended)) : "a host function",
+            stream_label(section->report, run, key_low(ended)));
 }
 
 void section_host(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;
-    struct table *table = TABLE_NEW(report, "host_waits", "Where the host waited for the GPU", wait_columns);
+    struct table *table =
+        TABLE_NEW(report, "host_waits", "Where the host waited for the GPU", wait_columns);
     struct front front = front_make(run);
     struct waits found = {0};
     struct callback *by_end = callbacks_by_end(run);

@@ -9,14 +9,25 @@
 #include "tools/custream/trace/numbers.h"
 
 static const struct column idle_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},      {"cause", "cause", UNIT_TEXT, COLUMN_NAMES},     {"why", "the next work waited for", UNIT_TEXT, 0},
-    {"idle_ns", "idle", UNIT_NS, 0},      {"share", "share", UNIT_SHARE, 0},   {"times", "times", UNIT_COUNT, 0},
-    {"longest_ns", "longest", UNIT_NS, 0}, {"example", "the longest", UNIT_TEXT, COLUMN_BELOW},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"cause", "cause", UNIT_TEXT, COLUMN_NAMES},
+    {"why", "the next work waited for", UNIT_TEXT, 0},
+    {"idle_ns", "idle", UNIT_NS, 0},
+    {"share", "share", UNIT_SHARE, 0},
+    {"times", "times", UNIT_COUNT, 0},
+    {"longest_ns", "longest", UNIT_NS, 0},
+    {"example", "the longest", UNIT_TEXT, COLUMN_BELOW},
 };
 
 static const struct column host_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES},   {"doing", "it was", UNIT_TEXT, COLUMN_NAMES},     {"call", "call", UNIT_TEXT, COLUMN_NAMES},
-    {"range", "range", UNIT_TEXT, COLUMN_NAMES},    {"idle_ns", "idle", UNIT_NS, 0},     {"share", "share", UNIT_SHARE, 0},    {"times", "times", UNIT_COUNT, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES},
+    {"doing", "it was", UNIT_TEXT, COLUMN_NAMES},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES},
+    {"range", "range", UNIT_TEXT, COLUMN_NAMES},
+    {"idle_ns", "idle", UNIT_NS, 0},
+    {"share", "share", UNIT_SHARE, 0},
+    {"times", "times", UNIT_COUNT, 0},
     {"longest_ns", "longest", UNIT_NS, 0},
 };
 
@@ -62,26 +73,36 @@ static const char *example(struct report *report, const struct model *of, const 
     const struct run *run = &of->run;
     const struct work *next = &run->works[idle->next];
     const struct hold *hold = &of->holds[idle->next];
-    const char *name = work_label(report, run, next), *stream = stream_label(report, run, next->stream);
-    const char *at = report_text(report, "at %.6f s, before %s on %s", (double)idle->begin / 1e9, name, stream);
-    if (idle->cause == CAUSE_EVENT && hold->record != NONE && run->calls[hold->record].stream != NONE)
-        at = report_text(report, "%s; the event was recorded on %s", at, stream_label(report, run, run->calls[hold->record].stream));
-    if (hold->blocker == NONE || (idle->cause != CAUSE_EVENT && idle->cause != CAUSE_LEGACY)) return at;
+    const char *name = work_label(report, run, next),
+               *stream = stream_label(report, run, next->stream);
+    const char *at =
+        report_text(report, "at %.6f s, before %s on %s", (double)idle->begin / 1e9, name, stream);
+    if (idle->cause == CAUSE_EVENT && hold->record != NONE &&
+        run->calls[hold->record].stream != NONE)
+        at = report_text(report, "%s; the event was recorded on %s", at,
+            stream_label(report, run, run->calls[hold->record].stream));
+    if (hold->blocker == NONE || (idle->cause != CAUSE_EVENT && idle->cause != CAUSE_LEGACY))
+        return at;
     const struct work *blocker = &run->works[hold->blocker];
-    return report_text(report, "%s, behind %s on %s", at, work_label(report, run, blocker), stream_label(report, run, blocker->stream));
+    return report_text(report, "%s, behind %s on %s", at, work_label(report, run, blocker),
+        stream_label(report, run, blocker->stream));
 }
 
-static void by_cause(struct report *report, struct table *table, const struct model *of, uint32_t device)
+static void by_cause(
+    struct report *report, struct table *table, const struct model *of, uint32_t device)
 {
     struct sum sums[CAUSES] = {0};
     for (size_t i = 0; i < of->idles.count; i++)
-        if (of->idles.rows[i].device == device) sum_add(&sums[of->idles.rows[i].cause], &of->idles.rows[i]);
+        if (of->idles.rows[i].device == device)
+            sum_add(&sums[of->idles.rows[i].cause], &of->idles.rows[i]);
     qsort(sums, CAUSES, sizeof *sums, longer_first);
     for (int i = 0; i < CAUSES && sums[i].times; i++) {
         const struct cause_info *info = &cause_info[sums[i].longest->cause];
-        TABLE_PUT(table, idle_columns, CELL_NUMBER(of->run.devices[device].ordinal), CELL_TEXT(info->key), CELL_TEXT(info->title), CELL_NUMBER(sums[i].ns),
-                  CELL_NUMBER((double)sums[i].ns / (double)idle_of(of, device)), CELL_NUMBER(sums[i].times), CELL_NUMBER(sums[i].longest_ns),
-                  CELL_TEXT(example(report, of, sums[i].longest)));
+        TABLE_PUT(table, idle_columns, CELL_NUMBER(of->run.devices[device].ordinal),
+            CELL_TEXT(info->key), CELL_TEXT(info->title), CELL_NUMBER(sums[i].ns),
+            CELL_NUMBER((double)sums[i].ns / (double)idle_of(of, device)),
+            CELL_NUMBER(sums[i].times), CELL_NUMBER(sums[i].longest_ns),
+            CELL_TEXT(example(report, of, sums[i].longest)));
     }
 }
 
@@ -104,14 +125,18 @@ static uint64_t host_key(struct numbers *names, const struct run *run, const str
     return part(names, key, idle->range == NONE ? 0 : run->ranges[idle->range].name);
 }
 
-static void host_row(struct report *report, struct table *table, const struct model *of, const struct sum *sum)
+static void host_row(
+    struct report *report, struct table *table, const struct model *of, const struct sum *sum)
 {
     const struct run *run = &of->run;
     const struct idle *idle = sum->longest;
-    TABLE_PUT(table, host_columns, CELL_NUMBER(run->devices[idle->device].ordinal), CELL_TEXT(thread_label(report, run, idle_thread(run, idle))),
-              CELL_TEXT(doing_word[idle->doing]), CELL_TEXT(idle->call == NONE ? NULL : text_in(run, run->calls[idle->call].name)),
-              CELL_TEXT(idle->range == NONE ? NULL : text_in(run, run->ranges[idle->range].name)), CELL_NUMBER(sum->ns),
-              CELL_NUMBER((double)sum->ns / (double)idle_of(of, idle->device)), CELL_NUMBER(sum->times), CELL_NUMBER(sum->longest_ns));
+    TABLE_PUT(table, host_columns, CELL_NUMBER(run->devices[idle->device].ordinal),
+        CELL_TEXT(thread_label(report, run, idle_thread(run, idle))),
+        CELL_TEXT(doing_word[idle->doing]),
+        CELL_TEXT(idle->call == NONE ? NULL : text_in(run, run->calls[idle->call].name)),
+        CELL_TEXT(idle->range == NONE ? NULL : text_in(run, run->ranges[idle->range].name)),
+        CELL_NUMBER(sum->ns), CELL_NUMBER((double)sum->ns / (double)idle_of(of, idle->device)),
+        CELL_NUMBER(sum->times), CELL_NUMBER(sum->longest_ns));
 }
 
 static void by_host(struct report *report, struct table *table, const struct model *of)
@@ -139,10 +164,13 @@ static void by_host(struct report *report, struct table *table, const struct mod
 
 void section_idle(struct report *report, const struct model *of)
 {
-    struct table *table = TABLE_NEW(report, "idle", "Where the GPU was idle, and why", idle_columns);
+    struct table *table =
+        TABLE_NEW(report, "idle", "Where the GPU was idle, and why", idle_columns);
     table->note = sample_note(report, &of->run);
-    for (uint32_t device = 0; device < of->run.device_count; device++) by_cause(report, table, of, device);
-    table = TABLE_NEW(report, "idle_host", "What the host did while the GPU waited for it", host_columns);
+    for (uint32_t device = 0; device < of->run.device_count; device++)
+        by_cause(report, table, of, device);
+    table = TABLE_NEW(
+        report, "idle_host", "What the host did while the GPU waited for it", host_columns);
     table->note = sample_note(report, &of->run);
     table->shown = 10;
     by_host(report, table, of);
@@ -152,37 +180,53 @@ void section_idle(struct report *report, const struct model *of)
 
 /* What to do about each cause; none of those that no stream waits for another by. */
 static const char *const remedies[CAUSES] = {
-    [CAUSE_LEGACY] = "use no legacy default stream: give its work a stream made with CU_STREAM_NON_BLOCKING, or try "
+    [CAUSE_LEGACY] = "use no legacy default stream: give its work a stream made with "
+                     "CU_STREAM_NON_BLOCKING, or try "
                      "CUSTREAM_DEFAULT_STREAM=per-thread after CUSTREAM_DEFAULT_STREAM=audit",
-    [CAUSE_EVENT] = "if the second does not need all that the first did: record the event earlier, or leave out cuStreamWaitEvent",
-    [CAUSE_COPY_ENGINE] = "one engine copies in this direction: nothing is gained by more streams; copy less, or at another time",
-    [CAUSE_DEVICE_FULL] = "the first filled the device: little is gained by more streams, unless its kernels get smaller",
-    [CAUSE_HARDWARE_QUEUE] = "use fewer streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32",
-    [CAUSE_HOST] = "enqueue the second before waiting for the first; let cuStreamWaitEvent order what depends on each other",
+    [CAUSE_EVENT] = "if the second does not need all that the first did: record the event earlier, "
+                    "or leave out cuStreamWaitEvent",
+    [CAUSE_COPY_ENGINE] = "one engine copies in this direction: nothing is gained by more streams; "
+                          "copy less, or at another time",
+    [CAUSE_DEVICE_FULL] = "the first filled the device: little is gained by more streams, unless "
+                          "its kernels get smaller",
+    [CAUSE_HARDWARE_QUEUE] =
+        "use fewer streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32",
+    [CAUSE_HOST] = "enqueue the second before waiting for the first; let cuStreamWaitEvent order "
+                   "what depends on each other",
     [CAUSE_UNKNOWN] = "the trace does not say why; look at the two in the timeline",
 };
 
 static const struct column serialized_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},         {"first", "at work", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
-    {"second", "waited", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},       {"cause", "cause", UNIT_TEXT, COLUMN_NAMES},
-    {"lost_ns", "lost at most", UNIT_NS, 0}, {"times", "times", UNIT_COUNT, 0},
-    {"first_work", "work", UNIT_TEXT, 0},    {"second_work", "waited for it", UNIT_TEXT, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"first", "at work", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
+    {"second", "waited", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
+    {"cause", "cause", UNIT_TEXT, COLUMN_NAMES},
+    {"lost_ns", "lost at most", UNIT_NS, 0},
+    {"times", "times", UNIT_COUNT, 0},
+    {"first_work", "work", UNIT_TEXT, 0},
+    {"second_work", "waited for it", UNIT_TEXT, 0},
     {"remedy", "to do", UNIT_TEXT, COLUMN_BELOW},
 };
 
 void section_overlap(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;
-    struct table *table = TABLE_NEW(report, "serialized", "Streams that ran one after the other", serialized_columns);
-    table->note = sample_note(report, run) ?:
-        "Lost is an upper bound: so much of the second stream's work could have run while the first was at work. Pairs that lost less than 1 % of "
-        "the GPU's time, or overlapped for 10 % or more of theirs, are left out.";
+    struct table *table =
+        TABLE_NEW(report, "serialized", "Streams that ran one after the other", serialized_columns);
+    table->note = sample_note(report, run)
+                      ?: "Lost is an upper bound: so much of the second stream's work could have "
+                         "run while the first was at work. Pairs that lost less than 1 % of "
+                         "the GPU's time, or overlapped for 10 % or more of theirs, are left out.";
     table->shown = 10;
     for (size_t i = 0; i < of->overlap.pair_count; i++) {
         const struct pair *pair = &of->overlap.pairs[i];
         const struct late *late = &of->overlap.lates[pair->late];
-        TABLE_PUT(table, serialized_columns, CELL_NUMBER(run->devices[run->streams[pair->second].device].ordinal), CELL_TEXT(stream_label(report, run, pair->first)),
-                  CELL_TEXT(stream_label(report, run, pair->second)), CELL_TEXT(cause_info[pair->cause].key), CELL_NUMBER(pair->lost), CELL_NUMBER(pair->times),
-                  CELL_TEXT(text_in(run, run->works[late->during].name)), CELL_TEXT(text_in(run, run->works[late->work].name)), CELL_TEXT(remedies[pair->cause]));
+        TABLE_PUT(table, serialized_columns,
+            CELL_NUMBER(run->devices[run->streams[pair->second].device].ordinal),
+            CELL_TEXT(stream_label(report, run, pair->first)),
+            CELL_TEXT(stream_label(report, run, pair->second)),
+            CELL_TEXT(cause_info[pair->cause].key), CELL_NUMBER(pair->lost),
+            CELL_NUMBER(pair->times), CELL_TEXT(text_in(run, run->works[late->during].name)),
+            CELL_TEXT(text_in(run, run->works[late->work].name)), CELL_TEXT(remedies[pair->cause]));
     }
 }

@@ -1,4 +1,5 @@
-/* The ranges that the program named (NVTX), and how long the GPU was busy with what was called in them, or idle since they did something else. */
+/* The ranges that the program named (NVTX), and how long the GPU was busy with what was called in
+ * them, or idle since they did something else. */
 #include <math.h>
 
 #include "tools/custream/command.h"
@@ -19,12 +20,14 @@ static const struct column range_columns[] = {
 
 enum { RANGE_GPU_BUSY, RANGE_IDLE_HOST, ROWS_SHOWN = 20 };
 
-/* The ranges around calls. Consecutive calls of a thread have the same ones most of the time: they share a set. */
+/* The ranges around calls. Consecutive calls of a thread have the same ones most of the time: they
+ * share a set. */
 struct around {
     const struct run *run;
-    uint32_t *row;      /* by range: its row of the table */
-    uint32_t *set[2];   /* by call: the set of its thread's ranges, and that of the process's; 0: none, or the call enqueued nothing */
-    uint32_t *members;  /* rows of all sets; set s has members[begins[s] .. begins[s + 1]) */
+    uint32_t *row;     /* by range: its row of the table */
+    uint32_t *set[2];  /* by call: the set of its thread's ranges, and that of the process's; 0:
+                          none, or the call enqueued nothing */
+    uint32_t *members; /* rows of all sets; set s has members[begins[s] .. begins[s + 1]) */
     size_t member_count, member_capacity;
     size_t *begins;
     size_t set_count, set_capacity;
@@ -61,14 +64,16 @@ static void open_add(struct open *open, uint32_t range, int64_t end)
 
 static void set_begin(struct around *around)
 {
-    around->begins = array_room(around->begins, around->set_count, &around->set_capacity, sizeof *around->begins);
+    around->begins = array_room(
+        around->begins, around->set_count, &around->set_capacity, sizeof *around->begins);
     around->begins[around->set_count++] = around->member_count;
 }
 
 static uint32_t set_add(struct around *around, const struct open *open)
 {
     for (size_t i = 0; i < open->count; i++) {
-        around->members = array_room(around->members, around->member_count, &around->member_capacity, sizeof *around->members);
+        around->members = array_room(around->members, around->member_count,
+            &around->member_capacity, sizeof *around->members);
         around->members[around->member_count++] = around->row[open->ranges[i]];
     }
     set_begin(around);
@@ -76,7 +81,8 @@ static uint32_t set_add(struct around *around, const struct open *open)
 }
 
 /* Sets of the calls `calls` (NULL: all), which are in order, from ranges in order. */
-static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *calls, size_t call_count, const uint32_t *ranges, size_t range_count)
+static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *calls,
+    size_t call_count, const uint32_t *ranges, size_t range_count)
 {
     const struct run *run = around->run;
     struct open open = {0};
@@ -109,16 +115,19 @@ static uint32_t thread_of_range(const void *of, size_t range)
 static void around_make(struct around *around)
 {
     const struct run *run = around->run;
-    struct groups by_thread = groups_make(run->thread_count + 1, run->range_count, thread_of_range, run);
+    struct groups by_thread =
+        groups_make(run->thread_count + 1, run->range_count, thread_of_range, run);
     const uint32_t *first = by_thread.begins, *calls = run->thread_calls.begins;
     around->set[0] = array_zeros(run->call_count, sizeof *around->set[0]);
     around->set[1] = array_zeros(run->call_count, sizeof *around->set[1]);
     set_begin(around);
     set_begin(around); /* set 0 is empty */
     for (size_t t = 0; t < run->thread_count; t++)
-        around_sweep(around, around->set[0], run->thread_calls.members + calls[t], calls[t + 1] - calls[t], by_thread.members + first[t], first[t + 1] - first[t]);
+        around_sweep(around, around->set[0], run->thread_calls.members + calls[t],
+            calls[t + 1] - calls[t], by_thread.members + first[t], first[t + 1] - first[t]);
     first += run->thread_count;
-    around_sweep(around, around->set[1], NULL, run->call_count, by_thread.members + first[0], first[1] - first[0]);
+    around_sweep(around, around->set[1], NULL, run->call_count, by_thread.members + first[0],
+        first[1] - first[0]);
     groups_free(&by_thread);
 }
 
@@ -131,7 +140,8 @@ static void around_free(struct around *around)
     free(around->begins);
 }
 
-/* How long any work of each row's ran: works come in order of begin, so what is new of each lies behind where the row's last ended. */
+/* How long any work of each row's ran: works come in order of begin, so what is new of each lies
+ * behind where the row's last ended. */
 static void add_busy(struct tallies *tallies, const struct around *around)
 {
     const struct run *run = around->run;
@@ -144,7 +154,8 @@ static void add_busy(struct tallies *tallies, const struct around *around)
             for (size_t m = around->begins[set]; m < around->begins[set + 1]; m++) {
                 const uint32_t row = around->members[m];
                 if (work->end <= until[row]) continue;
-                tallies->rows[row].sum[RANGE_GPU_BUSY] += (double)(work->end - (work->begin > until[row] ? work->begin : until[row]));
+                tallies->rows[row].sum[RANGE_GPU_BUSY] +=
+                    (double)(work->end - (work->begin > until[row] ? work->begin : until[row]));
                 until[row] = work->end;
             }
         }
@@ -152,15 +163,19 @@ static void add_busy(struct tallies *tallies, const struct around *around)
     free(until);
 }
 
-static void add_idle(struct tallies *tallies, const struct around *around, const struct idles *idles)
+static void add_idle(
+    struct tallies *tallies, const struct around *around, const struct idles *idles)
 {
     for (size_t i = 0; i < idles->count; i++) {
         const struct idle *idle = &idles->rows[i];
-        if (idle->cause == CAUSE_HOST && idle->range != NONE) tallies->rows[around->row[idle->range]].sum[RANGE_IDLE_HOST] += (double)(idle->end - idle->begin);
+        if (idle->cause == CAUSE_HOST && idle->range != NONE)
+            tallies->rows[around->row[idle->range]].sum[RANGE_IDLE_HOST] +=
+                (double)(idle->end - idle->begin);
     }
 }
 
-static const unsigned char range_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_MEAN, CELL_SHORTEST, CELL_LONGEST, CELL_SUM(RANGE_GPU_BUSY), CELL_SUM(RANGE_IDLE_HOST)};
+static const unsigned char range_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_MEAN,
+    CELL_SHORTEST, CELL_LONGEST, CELL_SUM(RANGE_GPU_BUSY), CELL_SUM(RANGE_IDLE_HOST)};
 
 static void range_own(const void *run, const struct tally *tally, struct cell *row)
 {
@@ -171,11 +186,13 @@ static void range_own(const void *run, const struct tally *tally, struct cell *r
 void section_ranges(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;
-    struct table *table = TABLE_NEW(report, "ranges", "The ranges that the program named", range_columns);
+    struct table *table =
+        TABLE_NEW(report, "ranges", "The ranges that the program named", range_columns);
     struct around around = {.run = run, .row = array_zeros(run->range_count, sizeof(uint32_t))};
     struct tallies tallies = {0};
     for (size_t r = 0; r < run->range_count; r++) {
-        struct tally *tally = tally_of(&tallies, key_of(run->ranges[r].name, run->ranges[r].domain));
+        struct tally *tally =
+            tally_of(&tallies, key_of(run->ranges[r].name, run->ranges[r].domain));
         tally_add(tally, run->ranges[r].end - run->ranges[r].begin);
         around.row[r] = (uint32_t)(tally - tallies.rows);
     }

@@ -1,6 +1,6 @@
 /*
- * Steps: the ranges that repeat on one thread, at the outermost level where any does. Of each: how long a step takes, which was the slowest, and what took longer in
- * it than in the others.
+ * Steps: the ranges that repeat on one thread, at the outermost level where any does. Of each: how
+ * long a step takes, which was the slowest, and what took longer in it than in the others.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,8 @@ static const struct column step_columns[] = {
 };
 
 enum {
-    NUMBERED_TIMES = 3, /* "step 1", "step 2", ...: names that differ in a number at their end are one step where there are at least so many of them */
+    NUMBERED_TIMES = 3, /* "step 1", "step 2", ...: names that differ in a number at their end are
+                           one step where there are at least so many of them */
     ROWS_SHOWN = 20,
 };
 
@@ -44,7 +45,8 @@ struct steps {
 
 /* --- names --- */
 
-/* Of "ProfilerStep#12" and "step 12": the length without the number. Of a name without a number that is set off from the word before it: all of it. */
+/* Of "ProfilerStep#12" and "step 12": the length without the number. Of a name without a number
+ * that is set off from the word before it: all of it. */
 static size_t stem_length(const char *name)
 {
     const size_t all = strlen(name);
@@ -69,7 +71,8 @@ static uint32_t stem_of(struct steps *steps, text name)
 /* --- which ranges are steps --- */
 
 /* The outermost level at which a name comes twice, or a numbered one NUMBERED_TIMES times; NONE. */
-static uint32_t level_of_steps(struct steps *steps, const uint32_t *ranges, const uint32_t *levels, size_t count)
+static uint32_t level_of_steps(
+    struct steps *steps, const uint32_t *ranges, const uint32_t *levels, size_t count)
 {
     struct tallies names = {0}, stems = {0};
     uint32_t outermost = NONE;
@@ -78,7 +81,8 @@ static uint32_t level_of_steps(struct steps *steps, const uint32_t *ranges, cons
         const text name = steps->run->ranges[ranges[i]].name;
         if (level >= outermost) continue;
         const bool repeats = ++tally_of(&names, key_of(level, name))->times >= 2;
-        const bool counts_up = ++tally_of(&stems, key_of(level, stem_of(steps, name)))->times >= NUMBERED_TIMES;
+        const bool counts_up =
+            ++tally_of(&stems, key_of(level, stem_of(steps, name)))->times >= NUMBERED_TIMES;
         if (repeats || counts_up) outermost = level;
     }
     tallies_free(&names);
@@ -98,7 +102,8 @@ static void step_measure(struct step *step, const struct run *run, const uint32_
     }
     step->mean = step->total / step->times;
     for (uint32_t i = 0; i < step->times; i++) {
-        const double off = (double)(run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin) - step->mean;
+        const double off =
+            (double)(run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin) - step->mean;
         squares += off * off;
     }
     step->spread = sqrt(squares / step->times);
@@ -129,17 +134,25 @@ static void step_add(struct steps *steps, uint32_t thread, const uint32_t *range
 /* The steps of a thread: its ranges at one level, those with one stem together, in order. */
 static void thread_steps(struct steps *steps, uint32_t thread)
 {
-    const uint32_t first = steps->ranges.by_thread.begins[thread], count = steps->ranges.by_thread.begins[thread + 1] - first;
-    const uint32_t *ranges = steps->ranges.by_thread.members + first, *levels = steps->levels + first;
+    const uint32_t first = steps->ranges.by_thread.begins[thread],
+                   count = steps->ranges.by_thread.begins[thread + 1] - first;
+    const uint32_t *ranges = steps->ranges.by_thread.members + first,
+                   *levels = steps->levels + first;
     const uint32_t level = level_of_steps(steps, ranges, levels, count);
     struct tallies stems = {0};
     for (uint32_t i = 0; i < count; i++)
-        if (levels[i] == level) tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name))->times++;
-    uint32_t *sorted = array_zeros(count, sizeof *sorted), *end = array_zeros(stems.count + 1, sizeof *end);
+        if (levels[i] == level)
+            tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name))->times++;
+    uint32_t *sorted = array_zeros(count, sizeof *sorted),
+             *end = array_zeros(stems.count + 1, sizeof *end);
     for (size_t s = 0; s < stems.count; s++) end[s + 1] = end[s] + (uint32_t)stems.rows[s].times;
     for (uint32_t i = 0; i < count; i++)
-        if (levels[i] == level) sorted[end[tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name)) - stems.rows]++] = ranges[i];
-    for (size_t s = 0; s < stems.count; s++) step_add(steps, thread, sorted + end[s] - stems.rows[s].times, (uint32_t)stems.rows[s].times);
+        if (levels[i] == level)
+            sorted[end[tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name)) -
+                       stems.rows]++] = ranges[i];
+    for (size_t s = 0; s < stems.count; s++)
+        step_add(
+            steps, thread, sorted + end[s] - stems.rows[s].times, (uint32_t)stems.rows[s].times);
     free(sorted);
     free(end);
     tallies_free(&stems);
@@ -152,7 +165,10 @@ static int longest_first(const void *a, const void *b)
     return one->thread < other->thread ? -1 : one->thread > other->thread;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(((const struct step *)a)->name, ((const struct step *)b)->name); }
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct step *)a)->name, ((const struct step *)b)->name);
+}
 
 /* Steps of several threads with one name get their threads' names behind it. */
 static void tell_threads(struct steps *steps)
@@ -163,7 +179,8 @@ static void tell_threads(struct steps *steps)
         for (end = i + 1; end < steps->count && !strcmp(rows[end].name, rows[i].name);) end++;
         const char *name = rows[i].name;
         for (size_t s = i; s < end && end - i > 1; s++)
-            rows[s].name = report_text(steps->report, "%s, %s", name, thread_label(steps->report, steps->run, rows[s].thread));
+            rows[s].name = report_text(steps->report, "%s, %s", name,
+                thread_label(steps->report, steps->run, rows[s].thread));
     }
     if (steps->count) qsort(rows, steps->count, sizeof *rows, longest_first);
 }
@@ -172,7 +189,10 @@ void section_steps(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "steps", "The steps that repeat", step_columns);
-    struct steps steps = {.run = run, .report = report, .reader = step_reader_make(run, &of->idles), .levels = array_zeros(run->range_count, sizeof(uint32_t))};
+    struct steps steps = {.run = run,
+        .report = report,
+        .reader = step_reader_make(run, &of->idles),
+        .levels = array_zeros(run->range_count, sizeof(uint32_t))};
     thread_ranges_make(&steps.ranges, run);
     for (uint32_t place = 0; place < steps.ranges.by_thread.begins[run->thread_count]; place++) {
         const uint32_t parent = steps.ranges.parent[place];
@@ -182,8 +202,9 @@ void section_steps(struct report *report, const struct model *of)
     tell_threads(&steps);
     for (size_t i = 0; i < steps.count; i++) {
         const struct step *step = &steps.rows[i];
-        TABLE_PUT(table, step_columns, CELL_TEXT(step->name), CELL_NUMBER(step->times), CELL_NUMBER(step->mean), CELL_NUMBER(step->spread),
-                  CELL_NUMBER(step->slowest + 1), CELL_NUMBER(step->slowest_ns), CELL_TEXT(step->different));
+        TABLE_PUT(table, step_columns, CELL_TEXT(step->name), CELL_NUMBER(step->times),
+            CELL_NUMBER(step->mean), CELL_NUMBER(step->spread), CELL_NUMBER(step->slowest + 1),
+            CELL_NUMBER(step->slowest_ns), CELL_TEXT(step->different));
     }
     table->shown = ROWS_SHOWN;
     thread_ranges_free(&steps.ranges);

@@ -1,4 +1,5 @@
-/* The work of the GPU by name: kernels, copies, graph launches; the streams that it ran on; the calls of the host by name. */
+/* The work of the GPU by name: kernels, copies, graph launches; the streams that it ran on; the
+ * calls of the host by name. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,9 @@ struct works {
 
 static const char *of_sample(struct report *report, const struct run *run)
 {
-    return run_sample(run) ? report_text(report, "Of the sampled calls only: one in %u.", run_sample(run)) : NULL;
+    return run_sample(run)
+               ? report_text(report, "Of the sampled calls only: one in %u.", run_sample(run))
+               : NULL;
 }
 
 /* Whose tables are made. */
@@ -69,8 +72,17 @@ static void device_own(const struct section *section, const struct tally *tally,
 
 /* --- kernels --- */
 
-/* Sums of a row; of how many kernels the shape, and how much of the device they fill, is known. LAUNCHES, MEAN: of a sample. */
-enum { KERNEL_BLOCKS, KERNEL_THREADS, KERNEL_SHAPES, KERNEL_FILLS, KERNEL_FILLS_KNOWN, KERNEL_LAUNCHES, KERNEL_MEAN };
+/* Sums of a row; of how many kernels the shape, and how much of the device they fill, is known.
+ * LAUNCHES, MEAN: of a sample. */
+enum {
+    KERNEL_BLOCKS,
+    KERNEL_THREADS,
+    KERNEL_SHAPES,
+    KERNEL_FILLS,
+    KERNEL_FILLS_KNOWN,
+    KERNEL_LAUNCHES,
+    KERNEL_MEAN
+};
 
 static void kernel_add(struct tally *tally, const struct run *run, const struct work *work)
 {
@@ -86,9 +98,18 @@ static void kernel_add(struct tally *tally, const struct run *run, const struct 
     tally->sum[KERNEL_FILLS_KNOWN]++;
 }
 
-static const unsigned char kernel_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_OWN, CELL_TOTAL, CELL_OWN, CELL_MEAN, CELL_SHORTEST, CELL_LONGEST,
-    CELL_RATIO(KERNEL_BLOCKS, KERNEL_SHAPES), CELL_RATIO(KERNEL_THREADS, KERNEL_SHAPES), CELL_RATIO(KERNEL_FILLS, KERNEL_FILLS_KNOWN)};
-enum { COLUMN_TIMES = 2, COLUMN_SAMPLED, COLUMN_TOTAL, COLUMN_ABOUT, COLUMN_MEAN, COLUMN_SHORTEST, COLUMN_LONGEST };
+static const unsigned char kernel_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_OWN, CELL_TOTAL,
+    CELL_OWN, CELL_MEAN, CELL_SHORTEST, CELL_LONGEST, CELL_RATIO(KERNEL_BLOCKS, KERNEL_SHAPES),
+    CELL_RATIO(KERNEL_THREADS, KERNEL_SHAPES), CELL_RATIO(KERNEL_FILLS, KERNEL_FILLS_KNOWN)};
+enum {
+    COLUMN_TIMES = 2,
+    COLUMN_SAMPLED,
+    COLUMN_TOTAL,
+    COLUMN_ABOUT,
+    COLUMN_MEAN,
+    COLUMN_SHORTEST,
+    COLUMN_LONGEST
+};
 
 static void kernel_own(const void *of, const struct tally *tally, struct cell *row)
 {
@@ -107,16 +128,20 @@ static void kernel_own(const void *of, const struct tally *tally, struct cell *r
 /* The launches of a trace that times one in N. Each is recorded, so they can be counted. */
 static void launches_count(struct tallies *tallies, const struct run *run)
 {
-    const text unnamed = text_find(&run->texts, "kernel"); /* as work is called whose kernel has no name */
+    const text unnamed =
+        text_find(&run->texts, "kernel"); /* as work is called whose kernel has no name */
     for (size_t c = 0; c < run->call_count; c++) {
         const struct call *call = &run->calls[c];
         const text name = call->what ? call->what : unnamed;
-        if (call_kind(call) != CS_KIND_LAUNCH || call->result || call->captured || call->stream == NONE || !name) continue;
+        if (call_kind(call) != CS_KIND_LAUNCH || call->result || call->captured ||
+            call->stream == NONE || !name)
+            continue;
         tally_of(tallies, key_of(run->streams[call->stream].device, name))->sum[KERNEL_LAUNCHES]++;
     }
 }
 
-/* From here on a row's total is about that of all its launches. Those of which none was timed have none. */
+/* From here on a row's total is about that of all its launches. Those of which none was timed have
+ * none. */
 static void totals_estimate(struct tallies *tallies)
 {
     for (size_t i = 0; i < tallies->count; i++) {
@@ -133,14 +158,18 @@ static void kernels(struct report *report, const struct run *run, const struct w
     struct tallies tallies = {0};
     for (size_t w = 0; w < works->count; w++) {
         const struct work *work = &works->rows[w];
-        if (work->kind == WORK_KERNEL) kernel_add(tally_of(&tallies, key_of(work_device(run, work), work->name)), run, work);
+        if (work->kind == WORK_KERNEL)
+            kernel_add(tally_of(&tallies, key_of(work_device(run, work), work->name)), run, work);
     }
-    table->note = "\"fills GPU\" is an estimate, from the shape of the launch and the limits of the GPU.";
+    table->note =
+        "\"fills GPU\" is an estimate, from the shape of the launch and the limits of the GPU.";
     if (run_sample(run)) {
         launches_count(&tallies, run);
         totals_estimate(&tallies);
-        table->note = report_text(report, "One call in %u was timed. \"times\" counts all launches; \"total, about\" is the mean of the sampled ones times that. %s",
-                                  run_sample(run), table->note);
+        table->note = report_text(report,
+            "One call in %u was timed. \"times\" counts all launches; \"total, about\" is the mean "
+            "of the sampled ones times that. %s",
+            run_sample(run), table->note);
     }
     tallies_put(&tallies, table, kernel_cells, kernel_own, &(struct section){report, run});
     table->shown = ROWS_SHOWN;
@@ -157,7 +186,8 @@ static const char *memory_of(struct report *report, const char *name)
     return close ? report_text(report, "%.*s", (int)(close - open - 1), open + 1) : NULL;
 }
 
-static const unsigned char copy_cells[] = {CELL_OWN, CELL_OWN, CELL_OWN, CELL_TIMES, CELL_SUM(COPY_BYTES), CELL_TOTAL, CELL_OWN};
+static const unsigned char copy_cells[] = {
+    CELL_OWN, CELL_OWN, CELL_OWN, CELL_TIMES, CELL_SUM(COPY_BYTES), CELL_TOTAL, CELL_OWN};
 
 static void copy_own(const void *of, const struct tally *tally, struct cell *row)
 {
@@ -193,9 +223,11 @@ enum { GRAPH_NODES, GRAPH_NODES_KNOWN };
 /* Numbers of graphs, and with this bit texts: names of graphs that have no number. */
 #define GRAPH_NAMED (UINT32_C(1) << 31)
 
-static struct tally *graph_of(struct tallies *tallies, const struct run *run, const struct work *work)
+static struct tally *graph_of(
+    struct tallies *tallies, const struct run *run, const struct work *work)
 {
-    return tally_of(tallies, key_of(work_device(run, work), work->graph ? work->graph : work->name | GRAPH_NAMED));
+    return tally_of(tallies,
+        key_of(work_device(run, work), work->graph ? work->graph : work->name | GRAPH_NAMED));
 }
 
 /* A launch whose nodes are shown: it lasts from the first's begin to the last's end. */
@@ -216,7 +248,8 @@ static void graph_of_nodes(struct tallies *tallies, const struct run *run, const
     tally->sum[GRAPH_NODES_KNOWN]++;
 }
 
-static const unsigned char graph_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_MEAN, CELL_LONGEST, CELL_RATIO(GRAPH_NODES, GRAPH_NODES_KNOWN)};
+static const unsigned char graph_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_MEAN,
+    CELL_LONGEST, CELL_RATIO(GRAPH_NODES, GRAPH_NODES_KNOWN)};
 
 static void graph_own(const void *of, const struct tally *tally, struct cell *row)
 {
@@ -234,7 +267,8 @@ static void graphs(struct report *report, const struct run *run, const struct wo
     struct tallies tallies = {0};
     for (size_t w = 0; w < works->count; w++) {
         const struct work *work = &works->rows[w];
-        if (work->kind == WORK_GRAPH) tally_add(graph_of(&tallies, run, work), work->end - work->begin);
+        if (work->kind == WORK_GRAPH)
+            tally_add(graph_of(&tallies, run, work), work->end - work->begin);
     }
     for (size_t c = 0; c < run->call_count; c++)
         if (run->calls[c].works) graph_of_nodes(&tallies, run, &run->calls[c]);
@@ -245,7 +279,8 @@ static void graphs(struct report *report, const struct run *run, const struct wo
 void section_work(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;
-    const struct works works = run_sample(run) ? (struct works){run->sampled, run->sampled_count} : (struct works){run->works, run->work_count};
+    const struct works works = run_sample(run) ? (struct works){run->sampled, run->sampled_count}
+                                               : (struct works){run->works, run->work_count};
     kernels(report, run, &works);
     copies(report, run, &works);
     graphs(report, run, &works);
@@ -262,21 +297,27 @@ static const struct column call_columns[] = {
     {"longest_ns", "longest", UNIT_NS, 0},
 };
 enum { CALL_FAILED };
-static const unsigned char call_cells[] = {CELL_OWN, CELL_TIMES, CELL_SUM(CALL_FAILED), CELL_TOTAL, CELL_MEAN, CELL_LONGEST};
+static const unsigned char call_cells[] = {
+    CELL_OWN, CELL_TIMES, CELL_SUM(CALL_FAILED), CELL_TOTAL, CELL_MEAN, CELL_LONGEST};
 
-static void call_own(const void *of, const struct tally *tally, struct cell *row) { row[0].text = text_in(of, (text)tally->key); }
+static void call_own(const void *of, const struct tally *tally, struct cell *row)
+{
+    row[0].text = text_in(of, (text)tally->key);
+}
 
 void section_calls(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;
-    const text not_ready = text_find(&run->texts, "CUDA_ERROR_NOT_READY"); /* a query's answer, and no failure */
+    const text not_ready =
+        text_find(&run->texts, "CUDA_ERROR_NOT_READY"); /* a query's answer, and no failure */
     struct table *table = TABLE_NEW(report, "calls", "The calls", call_columns);
     struct tallies tallies = {0};
     for (size_t c = 0; c < run->call_count; c++) {
         const struct call *call = &run->calls[c];
         struct tally *tally = tally_of(&tallies, call->name);
         tally_add(tally, call->end - call->begin);
-        tally->sum[CALL_FAILED] += call->result && !(call->result == not_ready && call_kind(call) == CS_KIND_QUERY);
+        tally->sum[CALL_FAILED] +=
+            call->result && !(call->result == not_ready && call_kind(call) == CS_KIND_QUERY);
     }
     tallies_put(&tallies, table, call_cells, call_own, run);
     table->shown = ROWS_SHOWN;
@@ -297,21 +338,29 @@ static const struct column stream_columns[] = {
 };
 
 enum { STREAM_ALONE, STREAM_OVERLAPPED };
-static const unsigned char stream_cells[] = {CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN, CELL_TOTAL, CELL_SUM(STREAM_ALONE), CELL_SUM(STREAM_OVERLAPPED)};
+static const unsigned char stream_cells[] = {CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN,
+    CELL_OWN, CELL_TOTAL, CELL_SUM(STREAM_ALONE), CELL_SUM(STREAM_OVERLAPPED)};
 
 static void stream_own(const void *of, const struct tally *tally, struct cell *row)
 {
-    static const char *const origins[] = {[ORIGIN_LEGACY] = "legacy", [ORIGIN_PER_THREAD] = "per-thread"};
+    static const char *const origins[] = {
+        [ORIGIN_LEGACY] = "legacy", [ORIGIN_PER_THREAD] = "per-thread"};
     const struct section *section = of;
     const struct stream *stream = &section->run->streams[tally->key];
-    const text maker = stream->library ? stream->library : stream->created_by; /* the library or program, or at least the call */
+    const text maker = stream->library
+                           ? stream->library
+                           : stream->created_by; /* the library or program, or at least the call */
     const bool created = stream->origin == ORIGIN_CREATED;
     row[0].number = section->run->devices[stream->device].ordinal;
     row[1].text = stream_label(section->report, section->run, (uint32_t)tally->key);
     if (stream->known) {
-        row[2].text = !created ? origins[stream->origin] : stream->non_blocking ? "non-blocking" : "blocking";
-        row[3].text = stream->requested == stream->priority ? report_text(section->report, "%d", stream->priority)
-                                                            : report_text(section->report, "asked %d, given %d", stream->requested, stream->priority);
+        row[2].text = !created               ? origins[stream->origin]
+                      : stream->non_blocking ? "non-blocking"
+                                             : "blocking";
+        row[3].text = stream->requested == stream->priority
+                          ? report_text(section->report, "%d", stream->priority)
+                          : report_text(section->report, "asked %d, given %d", stream->requested,
+                                stream->priority);
     }
     if (maker) row[4].text = text_in(section->run, maker);
     row[5].number = stream->works;
@@ -337,7 +386,8 @@ void section_streams(struct report *report, const struct model *of)
         tally->sum[STREAM_OVERLAPPED] = (double)(load->busy - load->alone);
     }
     if (run_sample(run)) table->note = sample_note(report, run);
-    else if (unused) table->note = report_text(report, "Without work, and not listed: %zu.", unused);
+    else if (unused)
+        table->note = report_text(report, "Without work, and not listed: %zu.", unused);
     tallies_put(&tallies, table, stream_cells, stream_own, &(struct section){report, run});
     table->shown = ROWS_SHOWN;
     concurrency_free(&concurrency);

@@ -15,19 +15,23 @@ struct line {
     size_t left;
 };
 
-static void line_add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line_add(struct line *line, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void line_add(struct line *line, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     const int length = vsnprintf(line->at, line->left, format, args);
     va_end(args);
-    const size_t put = length < 0 ? 0 : (size_t)length < line->left ? (size_t)length : line->left - 1;
+    const size_t put = length < 0                    ? 0
+                       : (size_t)length < line->left ? (size_t)length
+                                                     : line->left - 1;
     line->at += put;
     line->left -= put;
 }
 
-static void line_value(struct line *line, const char *before, enum unit unit, double value, const char *behind)
+static void line_value(
+    struct line *line, const char *before, enum unit unit, double value, const char *behind)
 {
     char shown[SHOWN_MAX];
     line_add(line, "%s%s%s", before, value_show(shown, unit, value), behind);
@@ -42,7 +46,8 @@ static void line_count(struct line *line, const char *before, double count, cons
 static void run_tell(struct line *line, const struct table *run)
 {
     const char *source = table_text(run, 0, "source"), *program = table_text(run, 0, "program");
-    const double rank = table_number(run, 0, "rank"), unused = table_number(run, 0, "unused_streams");
+    const double rank = table_number(run, 0, "rank"),
+                 unused = table_number(run, 0, "unused_streams");
     line_add(line, "%s (", *program ? program : "The program");
     if (!isnan(rank)) line_add(line, "rank %.0f, ", rank);
     line_add(line, "process %.0f)", table_number(run, 0, "pid"));
@@ -50,18 +55,24 @@ static void run_tell(struct line *line, const struct table *run)
     line_count(line, "", table_number(run, 0, "calls"), "call");
     line_count(line, " on ", table_number(run, 0, "threads"), "thread");
     const bool times = table_number(run, 0, "works") > 0 || strcmp(source, "none");
-    if (times) line_value(line, ", ", UNIT_COUNT, table_number(run, 0, "works"), " pieces of GPU work");
+    if (times)
+        line_value(line, ", ", UNIT_COUNT, table_number(run, 0, "works"), " pieces of GPU work");
     line_count(line, times ? " on " : ", ", table_number(run, 0, "streams"), "stream");
     if (unused > 0) line_value(line, " (", UNIT_COUNT, unused, " more without work)");
     const double sample = table_number(run, 0, "sample");
     if (*source && times) line_add(line, "; GPU times from %s", source);
-    if (sample > 0) line_add(line, ", of one call in %.0f: busy and idle time, overlap and most findings need those of all, and are absent", sample);
+    if (sample > 0)
+        line_add(line,
+            ", of one call in %.0f: busy and idle time, overlap and most findings need those of "
+            "all, and are absent",
+            sample);
     line_add(line, ".");
 }
 
-/* What most of a device's idle time went to: rows of a table with a share of it. `put` says the row's thing. */
-static void shares_tell(struct line *line, const char *before, const struct table *table, double device,
-                        void (*put)(struct line *, const struct table *, size_t row))
+/* What most of a device's idle time went to: rows of a table with a share of it. `put` says the
+ * row's thing. */
+static void shares_tell(struct line *line, const char *before, const struct table *table,
+    double device, void (*put)(struct line *, const struct table *, size_t row))
 {
     enum { MOST = 3 };
     const double least = 0.05;
@@ -81,25 +92,35 @@ static void cause_put(struct line *line, const struct table *idle, size_t row)
     line_add(line, "%.100s", table_text(idle, row, "why"));
 }
 
-/* "own code on thread main 4250 in range step", "blocked in cuCtxSynchronize on thread main 4250" */
+/* "own code on thread main 4250 in range step", "blocked in cuCtxSynchronize on thread main 4250"
+ */
 static void doing_put(struct line *line, const struct table *idle_host, size_t row)
 {
-    const char *call = table_text(idle_host, row, "call"), *doing = table_text(idle_host, row, "doing"), *thread = table_text(idle_host, row, "thread"),
+    const char *call = table_text(idle_host, row, "call"),
+               *doing = table_text(idle_host, row, "doing"),
+               *thread = table_text(idle_host, row, "thread"),
                *range = table_text(idle_host, row, "range");
-    if (*call) line_add(line, "%s %.60s on thread %.60s", strcmp(doing, "blocked") ? "in" : "blocked in", call, thread);
+    if (*call)
+        line_add(line, "%s %.60s on thread %.60s", strcmp(doing, "blocked") ? "in" : "blocked in",
+            call, thread);
     else line_add(line, "%s on thread %.60s", doing, thread);
     if (*range) line_add(line, " in range %.60s", range);
 }
 
-/* What lies before the first work is in no idle time. It is told where it is a large part of the run. */
-static bool before_tell(struct line *line, const struct table *run, const struct table *devices, size_t row)
+/* What lies before the first work is in no idle time. It is told where it is a large part of the
+ * run. */
+static bool before_tell(
+    struct line *line, const struct table *run, const struct table *devices, size_t row)
 {
-    const double least = 0.10, before = table_number(devices, row, "before_ns"), no_call = table_number(devices, row, "before_no_call_ns"),
-                 in_call = table_number(devices, row, "before_call_ns"), times = table_number(devices, row, "before_call_times");
+    const double least = 0.10, before = table_number(devices, row, "before_ns"),
+                 no_call = table_number(devices, row, "before_no_call_ns"),
+                 in_call = table_number(devices, row, "before_call_ns"),
+                 times = table_number(devices, row, "before_call_times");
     if (!(before > 0 && before >= least * table_number(run, 0, "wall_ns"))) return false;
     line_value(line, " began its first work ", UNIT_NS, before, " after the trace began");
     if (no_call >= before / 2) {
-        line_value(line, "; for ", UNIT_NS, no_call, " of that no thread was in a call that is recorded");
+        line_value(
+            line, "; for ", UNIT_NS, no_call, " of that no thread was in a call that is recorded");
     } else if (in_call >= before / 2) {
         line_value(line, "; ", UNIT_NS, in_call, " of that went to ");
         line_add(line, "%.60s", table_text(devices, row, "before_call"));
@@ -110,23 +131,27 @@ static bool before_tell(struct line *line, const struct table *run, const struct
     return true;
 }
 
-static void device_tell(struct line *line, const struct report *report, const struct table *devices, size_t row)
+static void device_tell(
+    struct line *line, const struct report *report, const struct table *devices, size_t row)
 {
     const char *name = table_text(devices, row, "name");
-    const double at_once = table_number(devices, row, "at_once"), device = table_number(devices, row, "device");
+    const double at_once = table_number(devices, row, "at_once"),
+                 device = table_number(devices, row, "device");
     line_add(line, "GPU %.0f%s%s%s", device, *name ? " (" : "", name, *name ? ")" : "");
     if (!(table_number(devices, row, "works") > 0)) {
         line_add(line, " did no work.");
         return;
     }
     const bool later = before_tell(line, report_find(report, "run"), devices, row);
-    line_value(line, later ? " From then on it was busy for " : " was busy for ", UNIT_SHARE, table_number(devices, row, "busy"), "");
+    line_value(line, later ? " From then on it was busy for " : " was busy for ", UNIT_SHARE,
+        table_number(devices, row, "busy"), "");
     line_value(line, " of ", UNIT_NS, table_number(devices, row, "span_ns"), "");
     line_value(line, " and idle for ", UNIT_NS, table_number(devices, row, "idle_ns"), "");
     if (!isnan(at_once)) line_add(line, "; while busy it worked on %.2f streams at once", at_once);
     line_add(line, ".");
     shares_tell(line, " Why it was idle: ", report_find(report, "idle"), device, cause_put);
-    shares_tell(line, " What the host did then: ", report_find(report, "idle_host"), device, doing_put);
+    shares_tell(
+        line, " What the host did then: ", report_find(report, "idle_host"), device, doing_put);
 }
 
 /* What is missing of the run, as its row says. */
@@ -134,7 +159,8 @@ static bool missing_tell(struct line *line, const struct table *run)
 {
     const char *whole = table_text(run, 0, "whole");
     if (!*whole || !strcmp(whole, "yes")) return false;
-    if (!strcmp(whole, WHOLE_NOT_SAID)) line_add(line, "Whether anything is missing, " WHOLE_NOT_SAID ".");
+    if (!strcmp(whole, WHOLE_NOT_SAID))
+        line_add(line, "Whether anything is missing, " WHOLE_NOT_SAID ".");
     else line_add(line, "Missing from the trace: %s.", whole);
     return true;
 }
@@ -142,11 +168,13 @@ static bool missing_tell(struct line *line, const struct table *run)
 bool summary_line(const struct report *report, size_t number, char text[SUMMARY_MAX])
 {
     const struct table *run = report_find(report, "run"), *devices = report_find(report, "devices");
-    const size_t runs = run && run->row_count, all = devices ? devices->row_count : 0, told = all < DEVICES_TOLD ? all : DEVICES_TOLD;
+    const size_t runs = run && run->row_count, all = devices ? devices->row_count : 0,
+                 told = all < DEVICES_TOLD ? all : DEVICES_TOLD;
     struct line line = {text, SUMMARY_MAX};
     if (number < runs) run_tell(&line, run);
     else if (number - runs < told) device_tell(&line, report, devices, number - runs);
-    else if (number == runs + told && all > told) line_add(&line, "There are %zu more GPUs: --section=devices.", all - told);
+    else if (number == runs + told && all > told)
+        line_add(&line, "There are %zu more GPUs: --section=devices.", all - told);
     else return number == runs + told + (all > told) && runs && missing_tell(&line, run);
     return true;
 }
@@ -155,17 +183,20 @@ struct finding finding_at(const struct report *report, size_t row)
 {
     const struct table *findings = report_find(report, "findings");
     struct finding finding = {.id = table_text(findings, row, "id"),
-                              .title = table_text(findings, row, "title"),
-                              .place = table_text(findings, row, "stream"),
-                              .evidence = table_text(findings, row, "evidence"),
-                              .remedy = table_text(findings, row, "remedy"),
-                              .page = table_text(findings, row, "page")};
+        .title = table_text(findings, row, "title"),
+        .place = table_text(findings, row, "stream"),
+        .evidence = table_text(findings, row, "evidence"),
+        .remedy = table_text(findings, row, "remedy"),
+        .page = table_text(findings, row, "page")};
     const struct table *devices = report_find(report, "devices");
-    const double cost = table_number(findings, row, "cost_ns"), times = table_number(findings, row, "times"), span = table_sum(devices, "span_ns");
+    const double cost = table_number(findings, row, "cost_ns"),
+                 times = table_number(findings, row, "times"), span = table_sum(devices, "span_ns");
     struct line line = {finding.cost, sizeof finding.cost};
     if (isnan(cost)) line_add(&line, "not known");
     else line_value(&line, "at most ", UNIT_NS, cost, "");
-    if (!isnan(cost) && span > 0) line_value(&line, ", ", UNIT_SHARE, cost / span, devices->row_count > 1 ? " of all GPUs' time together" : " of the GPU's time");
+    if (!isnan(cost) && span > 0)
+        line_value(&line, ", ", UNIT_SHARE, cost / span,
+            devices->row_count > 1 ? " of all GPUs' time together" : " of the GPU's time");
     if (times > 0) line_count(&line, " (", times, "time");
     if (times > 0) line_add(&line, ")");
     return finding;
@@ -179,7 +210,8 @@ const char *findings_heading(const struct report *report)
 
 bool is_told(const struct table *table)
 {
-    static const char *const told[] = {"run", "devices", "findings", "metrics", "running", "running_streams", "running_threads"};
+    static const char *const told[] = {
+        "run", "devices", "findings", "metrics", "running", "running_streams", "running_threads"};
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         if (!strcmp(table->key, told[i])) return true;
     return false;

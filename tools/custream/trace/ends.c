@@ -23,12 +23,16 @@ bool trace_head(int fd, struct trace_head *head)
     struct json json;
     bool found = false;
     *head = (struct trace_head){0};
-    for (bool open = json_take(&json, fd, NULL); open && json_next(&json) == JSON_MEMBER && !json.rows_seen;) {
+    for (bool open = json_take(&json, fd, NULL);
+        open && json_next(&json) == JSON_MEMBER && !json.rows_seen;) {
         const char *rings = yyjson_get_str(yyjson_obj_get(json.value, "rings"));
         const bool is_number = yyjson_is_raw(json.value);
-        if (is_number && !strcmp(json.name, "baseTimeNanoseconds")) found = true, head->base = strtoull(yyjson_get_raw(json.value), NULL, 10);
-        if (is_number && !strcmp(json.name, "part")) head->part = (unsigned)strtoul(yyjson_get_raw(json.value), NULL, 10);
-        if (rings && !strcmp(json.name, "metadata")) snprintf(head->rings, sizeof head->rings, "%s", rings);
+        if (is_number && !strcmp(json.name, "baseTimeNanoseconds"))
+            found = true, head->base = strtoull(yyjson_get_raw(json.value), NULL, 10);
+        if (is_number && !strcmp(json.name, "part"))
+            head->part = (unsigned)strtoul(yyjson_get_raw(json.value), NULL, 10);
+        if (rings && !strcmp(json.name, "metadata"))
+            snprintf(head->rings, sizeof head->rings, "%s", rings);
     }
     json_close(&json);
     return found;
@@ -41,7 +45,9 @@ static bool trailer_parse(struct trailer *trailer, const char *text, size_t leng
 {
     static const char mark[] = "],\"traceName\":\"custream\"";
     const char *found = NULL;
-    for (const char *at = text; (at = memmem(at, length - (size_t)(at - text), mark, sizeof mark - 1)); at++) found = at;
+    for (const char *at = text;
+        (at = memmem(at, length - (size_t)(at - text), mark, sizeof mark - 1)); at++)
+        found = at;
     if (!found) return false;
     char *object = strndup(found + 1, length - (size_t)(found + 1 - text));
     if (!object) out_of_memory();
@@ -56,7 +62,8 @@ static bool packed_read(struct trailer *trailer, const unsigned char *bytes, siz
 {
     struct rope text = {0};
     bool found = false;
-    for (size_t i = n >= MEMBER_LEAST ? n - MEMBER_LEAST + 1 : 0; i-- > 0 && !found; text.length = 0) {
+    for (size_t i = n >= MEMBER_LEAST ? n - MEMBER_LEAST + 1 : 0; i-- > 0 && !found;
+        text.length = 0) {
         if (memcmp(bytes + i, GZ_MAGIC, 3) || !gz_last_member(bytes + i, n - i, &text)) continue;
         found = true;
         trailer_parse(trailer, text.at, text.length);
@@ -113,8 +120,10 @@ bool trailer_replace(int fd, const struct trailer *trailer)
         for (text.length--; text.length + 1 < trailer->size;) rope_literal(&text, " ");
         rope_literal(&text, "\n");
     }
-    const size_t length = trailer->packed ? gz_pack(text.at, text.length, trailer->size, &packed) : text.length;
-    const bool good = length && pwrite(fd, packed ? packed : text.at, length, trailer->at) == (ssize_t)length;
+    const size_t length =
+        trailer->packed ? gz_pack(text.at, text.length, trailer->size, &packed) : text.length;
+    const bool good =
+        length && pwrite(fd, packed ? packed : text.at, length, trailer->at) == (ssize_t)length;
     free(text.at);
     free(packed);
     return good && (length >= trailer->size || !ftruncate(fd, trailer->at + (off_t)length));

@@ -12,6 +12,9 @@ struct escape {
 
 /* False: there is no more. */
 bool escape_next(struct escape *escape);
-static inline bool escape_is_half(const struct escape *escape) { return escape->unit >= 0xd800 && escape->unit < 0xe000; }
+static inline bool escape_is_half(const struct escape *escape)
+{
+    return escape->unit >= 0xd800 && escape->unit < 0xe000;
+}
 
 #endif

@@ -11,16 +11,23 @@
 enum { UNKNOWN, HOST, GPU };
 
 /* Categories of Kineto before 2022, each with its name today. */
-static const char *const categories[][2] = {{"Kernel", "kernel"}, {"Memcpy", "gpu_memcpy"}, {"Memset", "gpu_memset"}, {"Runtime", "cuda_runtime"}, {"Driver", "cuda_driver"}};
+static const char *const categories[][2] = {{"Kernel", "kernel"}, {"Memcpy", "gpu_memcpy"},
+    {"Memset", "gpu_memset"}, {"Runtime", "cuda_runtime"}, {"Driver", "cuda_driver"}};
 static const char *const work[] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph"};
 
-static text text_in(struct foreign *foreign, const char *word) { return text_number(foreign->texts, word, strlen(word)); }
+static text text_in(struct foreign *foreign, const char *word)
+{
+    return text_number(foreign->texts, word, strlen(word));
+}
 
 void foreign_begin(struct foreign *foreign, struct texts *texts, struct trace_left *left)
 {
     *foreign = (struct foreign){.texts = texts, .left = left};
-    for (size_t i = 0; i < sizeof work / sizeof *work; i++) *numbers_at(&foreign->work, text_in(foreign, work[i]), 0) = 1;
-    for (size_t i = 0; i < sizeof categories / sizeof *categories; i++) *numbers_at(&foreign->categories, text_in(foreign, categories[i][0]), 0) = text_in(foreign, categories[i][1]);
+    for (size_t i = 0; i < sizeof work / sizeof *work; i++)
+        *numbers_at(&foreign->work, text_in(foreign, work[i]), 0) = 1;
+    for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
+        *numbers_at(&foreign->categories, text_in(foreign, categories[i][0]), 0) =
+            text_in(foreign, categories[i][1]);
 }
 
 void foreign_end(struct foreign *foreign)
@@ -37,22 +44,30 @@ void foreign_end(struct foreign *foreign)
 /* A number, or a text: some tools have "GPU 0". */
 static uint64_t key_of(const struct trace_row *row, enum trace_key key)
 {
-    return row_has(row, key) ? (uint64_t)row->number[key] & UINT32_MAX : UINT64_C(1) << 32 | row->word[key];
+    return row_has(row, key) ? (uint64_t)row->number[key] & UINT32_MAX
+                             : UINT64_C(1) << 32 | row->word[key];
 }
 
-static uint64_t thread_of(uint64_t process, uint64_t thread) { return process * UINT64_C(0x9e3779b97f4a7c15) ^ thread; }
+static uint64_t thread_of(uint64_t process, uint64_t thread)
+{
+    return process * UINT64_C(0x9e3779b97f4a7c15) ^ thread;
+}
 
 uint32_t gpu_of_process(bool ours, int64_t pid, const char *called)
 {
     static const char *const names[] = {"/device:GPU:%u", "GPU%*1[ ]%u"};
     unsigned ordinal;
-    if (ours) return pid < CS_GPU_PIDS ? (uint32_t)pid : pid >= MERGED_GPUS ? merged_gpu_ordinal((uint32_t)pid) : TRACE_NO_GPU;
+    if (ours)
+        return pid < CS_GPU_PIDS    ? (uint32_t)pid
+               : pid >= MERGED_GPUS ? merged_gpu_ordinal((uint32_t)pid)
+                                    : TRACE_NO_GPU;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (sscanf(called, names[i], &ordinal) == 1) return ordinal;
     return TRACE_NO_GPU;
 }
 
-static void process_named(struct foreign *foreign, const struct trace_row *row, const char *name, bool label)
+static void process_named(
+    struct foreign *foreign, const struct trace_row *row, const char *name, bool label)
 {
     uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
     const uint32_t gpu = gpu_of_process(false, 0, name);
@@ -64,14 +79,18 @@ static void process_named(struct foreign *foreign, const struct trace_row *row, 
 static void thread_named(struct foreign *foreign, const struct trace_row *row, const char *name)
 {
     unsigned stream;
-    if (sscanf(name, "Stream #%u", &stream) == 1) *numbers_at(&foreign->streams, thread_of(key_of(row, KEY_PID), key_of(row, KEY_TID)), 0) = stream + 1;
+    if (sscanf(name, "Stream #%u", &stream) == 1)
+        *numbers_at(&foreign->streams, thread_of(key_of(row, KEY_PID), key_of(row, KEY_TID)), 0) =
+            stream + 1;
 }
 
 static void named(struct foreign *foreign, const struct trace_row *row)
 {
-    const char *what = text_of(foreign->texts, row_word(row, KEY_NAME)), *name = text_of(foreign->texts, row_word(row, KEY_META_NAME));
+    const char *what = text_of(foreign->texts, row_word(row, KEY_NAME)),
+               *name = text_of(foreign->texts, row_word(row, KEY_META_NAME));
     if (!strcmp(what, "process_name")) process_named(foreign, row, name, false);
-    if (!strcmp(what, "process_labels")) process_named(foreign, row, text_of(foreign->texts, row_word(row, KEY_LABELS)), true);
+    if (!strcmp(what, "process_labels"))
+        process_named(foreign, row, text_of(foreign->texts, row_word(row, KEY_LABELS)), true);
     if (!strcmp(what, "thread_name")) thread_named(foreign, row, name);
 }
 
@@ -83,13 +102,16 @@ static void number_put(struct trace_row *row, enum trace_key key, int64_t number
     row->has |= UINT64_C(1) << key;
 }
 
-/* XLA's have no category. Of a GPU's lanes those that are called after a stream have its work; the others show the same again, by modules and operators. */
+/* XLA's have no category. Of a GPU's lanes those that are called after a stream have its work; the
+ * others show the same again, by modules and operators. */
 static bool put_work(struct foreign *foreign, struct trace_row *row, uint64_t thread)
 {
     const char *name = text_of(foreign->texts, row_word(row, KEY_NAME));
     const uint32_t stream = numbers_get(&foreign->streams, thread, 0);
     if (!stream) return false;
-    row->word[KEY_CAT] = text_in(foreign, !strncasecmp(name, "memcpy", 6) ? "gpu_memcpy" : !strncasecmp(name, "memset", 6) ? "gpu_memset" : "kernel");
+    row->word[KEY_CAT] = text_in(foreign, !strncasecmp(name, "memcpy", 6)   ? "gpu_memcpy"
+                                          : !strncasecmp(name, "memset", 6) ? "gpu_memset"
+                                                                            : "kernel");
     row->has |= UINT64_C(1) << KEY_CAT;
     number_put(row, KEY_STREAM, stream - 1);
     return true;
@@ -97,9 +119,11 @@ static bool put_work(struct foreign *foreign, struct trace_row *row, uint64_t th
 
 static void hold(struct foreign *foreign, const struct trace_row *row)
 {
-    foreign->held = array_room(foreign->held, foreign->held_count, &foreign->held_capacity, sizeof *foreign->held);
-    foreign->held[foreign->held_count++] = (struct held){row->number[KEY_TS], row_number(row, KEY_DUR, 0), key_of(row, KEY_PID), key_of(row, KEY_TID),
-                                                         row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)};
+    foreign->held = array_room(
+        foreign->held, foreign->held_count, &foreign->held_capacity, sizeof *foreign->held);
+    foreign->held[foreign->held_count++] =
+        (struct held){row->number[KEY_TS], row_number(row, KEY_DUR, 0), key_of(row, KEY_PID),
+            key_of(row, KEY_TID), row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)};
 }
 
 /* A slice without a category: work, once its process is known to be a GPU. */
@@ -113,7 +137,8 @@ static bool uncategorized(struct foreign *foreign, struct trace_row *row)
     return put_work(foreign, row, thread_of(process, key_of(row, KEY_TID)));
 }
 
-/* The device that the row names, or the GPU that its process is called after, or has the number of; else the first. */
+/* The device that the row names, or the GPU that its process is called after, or has the number of;
+ * else the first. */
 static void find_gpu(struct foreign *foreign, struct trace_row *row)
 {
     uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
@@ -142,7 +167,8 @@ bool foreign_row(struct foreign *foreign, struct trace_row *row)
     else if (!has_times(foreign, row)) return false;
     if (today) row->word[KEY_CAT] = today;
     if (phase == 'X' && !row_has(row, KEY_CAT)) return uncategorized(foreign, row);
-    if (phase == 'X' && numbers_get(&foreign->work, row_word(row, KEY_CAT), 0)) return find_gpu(foreign, row), true;
+    if (phase == 'X' && numbers_get(&foreign->work, row_word(row, KEY_CAT), 0))
+        return find_gpu(foreign, row), true;
     const uint32_t kind = numbers_get(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
     row->gpu = kind >= GPU ? kind - GPU : TRACE_NO_GPU;
     return true;

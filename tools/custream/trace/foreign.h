@@ -1,6 +1,7 @@
 /*
- * Rows of other tools' traces as ours would be: Kineto's of several years, JAX's and XLA's, Chrome's. Which process is a GPU, what the categories are called, times that
- * are texts. What is not understood is counted.
+ * Rows of other tools' traces as ours would be: Kineto's of several years, JAX's and XLA's,
+ * Chrome's. Which process is a GPU, what the categories are called, times that are texts. What is
+ * not understood is counted.
  */
 #ifndef CS_TRACE_FOREIGN_H
 #define CS_TRACE_FOREIGN_H
@@ -10,11 +11,11 @@
 
 struct foreign {
     struct texts *texts;
-    struct numbers processes; /* by pid or its text: 1 a host's, 2 + ordinal a GPU's */
-    struct numbers streams;   /* by thread of a process: of XLA's lanes */
+    struct numbers processes;  /* by pid or its text: 1 a host's, 2 + ordinal a GPU's */
+    struct numbers streams;    /* by thread of a process: of XLA's lanes */
     struct numbers categories; /* by text: the text of the same category today */
-    struct numbers work;      /* by text: categories of GPU work */
-    struct held {             /* work of a process of which nothing has been told yet */
+    struct numbers work;       /* by text: categories of GPU work */
+    struct held {              /* work of a process of which nothing has been told yet */
         int64_t ts, dur;
         uint64_t process, thread;
         int64_t correlation;

@@ -17,7 +17,10 @@ static const struct {
     [FORMAT_PER_THREAD] = {"perThreadDefaultStreams", 2, NULL},
 };
 
-bool format_says(unsigned format, enum format_member member) { return format >= members[member].since; }
+bool format_says(unsigned format, enum format_member member)
+{
+    return format >= members[member].since;
+}
 
 const char *format_unknown(unsigned format)
 {
@@ -29,6 +32,9 @@ const char *format_unknown(unsigned format)
 bool format_read(unsigned format, char *error, size_t size)
 {
     if (format <= CS_TRACE_FORMAT) return true;
-    snprintf(error, size, "its format is %u, and custream " CUSTREAM_VERSION_STRING " reads formats %d to %d: a newer custream reads it", format, OLDEST, CS_TRACE_FORMAT);
+    snprintf(error, size,
+        "its format is %u, and custream " CUSTREAM_VERSION_STRING
+        " reads formats %d to %d: a newer custream reads it",
+        format, OLDEST, CS_TRACE_FORMAT);
     return false;
 }

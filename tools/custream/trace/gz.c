@@ -31,9 +31,13 @@ size_t gz_pack(const char *text, size_t n, size_t least, char **packed)
     size_t made = 0;
     if (!(*packed = malloc(room))) out_of_memory();
     for (size_t spare = 0, tries = 0; tries < 2; tries++) {
-        z_stream stream = {.next_in = (Bytef *)(uintptr_t)text, .avail_in = (uInt)n, .next_out = (Bytef *)*packed, .avail_out = (uInt)room};
+        z_stream stream = {.next_in = (Bytef *)(uintptr_t)text,
+            .avail_in = (uInt)n,
+            .next_out = (Bytef *)*packed,
+            .avail_out = (uInt)room};
         gz_header header = {.os = 3, .extra = padding, .extra_len = (uInt)spare};
-        if (deflateInit2(&stream, 1, Z_DEFLATED, GZ, 8, Z_DEFAULT_STRATEGY) != Z_OK) out_of_memory();
+        if (deflateInit2(&stream, 1, Z_DEFLATED, GZ, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+            out_of_memory();
         if (least) deflateSetHeader(&stream, &header);
         made = deflate(&stream, Z_FINISH) == Z_STREAM_END ? room - stream.avail_out : 0;
         deflateEnd(&stream);

@@ -32,7 +32,8 @@ static uint64_t newlines(const char *at, const char *end)
 /* The text has an error at `at`. */
 static enum json_step broken(struct json *json, const char *why)
 {
-    snprintf(json->error, sizeof json->error, "line %llu: %s", (unsigned long long)json->lines + 1, why);
+    snprintf(
+        json->error, sizeof json->error, "line %llu: %s", (unsigned long long)json->lines + 1, why);
     json->fault_line = json->lines + 1;
     json->fault = why;
     return JSON_BROKEN;
@@ -53,7 +54,8 @@ static bool fill(struct json *json)
     json->chunk = json->at = json->end = "";
     json->newline = NULL;
     const int got = reader_bytes(&json->reader, &json->chunk, &length);
-    if (got < 0 && !json->reader.cut) snprintf(json->error, sizeof json->error, "%s", json->reader.error);
+    if (got < 0 && !json->reader.cut)
+        snprintf(json->error, sizeof json->error, "%s", json->reader.error);
     if (got <= 0) return json->chunk = "", false;
     json->at = json->chunk;
     json->end = json->at + length;
@@ -65,7 +67,10 @@ static bool fill(struct json *json)
 static int peek(struct json *json)
 {
     for (;;) {
-        for (; json->at < json->end && (*json->at == ' ' || *json->at == '\n' || *json->at == '\t' || *json->at == '\r'); json->at++) json->lines += *json->at == '\n';
+        for (; json->at < json->end &&
+               (*json->at == ' ' || *json->at == '\n' || *json->at == '\t' || *json->at == '\r');
+            json->at++)
+            json->lines += *json->at == '\n';
         if (json->at < json->end) return (unsigned char)*json->at;
         if (!fill(json)) return END;
     }
@@ -92,12 +97,18 @@ static const char *scan_on(struct scan *scan, const char *at, const char *end)
         }
         switch (c) {
         case '"': scan->string = true; break;
-        case '{': case '[': scan->depth++; break;
-        case '}': case ']':
+        case '{':
+        case '[': scan->depth++; break;
+        case '}':
+        case ']':
             if (scan->scalar) return at;
             if (!--scan->depth) return at + 1;
             break;
-        case ',': case ' ': case '\n': case '\t': case '\r':
+        case ',':
+        case ' ':
+        case '\n':
+        case '\t':
+        case '\r':
             if (scan->scalar) return at;
             break;
         default:
@@ -109,12 +120,14 @@ static const char *scan_on(struct scan *scan, const char *at, const char *end)
 
 static void hold(struct json *json, const char *at, size_t length)
 {
-    while (json->held_length + length > json->held_capacity) json->held = array_room(json->held, json->held_capacity, &json->held_capacity, 1);
+    while (json->held_length + length > json->held_capacity)
+        json->held = array_room(json->held, json->held_capacity, &json->held_capacity, 1);
     memcpy(json->held + json->held_length, at, length);
     json->held_length += length;
 }
 
-/* The text of the value that begins at `at`. False: the file ends before it seems to, or `error` was set. */
+/* The text of the value that begins at `at`. False: the file ends before it seems to, or `error`
+ * was set. */
 static bool value_text(struct json *json)
 {
     struct scan scan = {0};
@@ -122,8 +135,10 @@ static bool value_text(struct json *json)
     for (;;) {
         const char *end = scan_on(&scan, json->at, json->end);
         const size_t length = (size_t)((end ? end : json->end) - json->at);
-        if (end && !json->held_length) return json->text = json->at, json->length = length, json->at = end, true;
-        if (json->held_length + length > VALUE_MOST) return broken(json, "an event, or a part of the header, of more than 256 MiB"), false;
+        if (end && !json->held_length)
+            return json->text = json->at, json->length = length, json->at = end, true;
+        if (json->held_length + length > VALUE_MOST)
+            return broken(json, "an event, or a part of the header, of more than 256 MiB"), false;
         hold(json, json->at, length);
         json->at += length;
         if (end) return json->text = json->held, json->length = json->held_length, true;
@@ -131,7 +146,8 @@ static bool value_text(struct json *json)
     }
 }
 
-/* Half a pair of surrogates, which Python may write, is no text to yyjson. The copy has U+FFFD there; NULL: there is none. */
+/* Half a pair of surrogates, which Python may write, is no text to yyjson. The copy has U+FFFD
+ * there; NULL: there is none. */
 static char *without_halves(const char *text, size_t length)
 {
     char *copy = malloc(length);
@@ -139,7 +155,8 @@ static char *without_halves(const char *text, size_t length)
     if (!copy) out_of_memory();
     memcpy(copy, text, length);
     for (struct escape escape = {text, text + length, 0}; escape_next(&escape);)
-        if (escape_is_half(&escape)) memcpy(copy + (escape.at - text) - 4, "fffd", 4), changed = true;
+        if (escape_is_half(&escape))
+            memcpy(copy + (escape.at - text) - 4, "fffd", 4), changed = true;
     if (changed) return copy;
     free(copy);
     return NULL;
@@ -147,7 +164,8 @@ static char *without_halves(const char *text, size_t length)
 
 static bool parse(struct json *json, const char *text, size_t length, yyjson_read_flag flags);
 
-static bool parse_without_halves(struct json *json, const char *text, size_t length, yyjson_read_flag flags)
+static bool parse_without_halves(
+    struct json *json, const char *text, size_t length, yyjson_read_flag flags)
 {
     char *copy = without_halves(text, length);
     const bool good = copy && parse(json, copy, length, flags);
@@ -166,14 +184,20 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
         if (!json->pool) out_of_memory();
     }
     yyjson_alc_pool_init(&pool, json->pool, json->pool_size);
-    if (!json->strict) flags |= YYJSON_READ_ALLOW_INVALID_UNICODE; /* a name that is no UTF-8 is no reason to say nothing */
-    json->doc = yyjson_read_opts((char *)(uintptr_t)text, length, flags, &pool, &error); /* without INSITU the text stays as it is */
+    if (!json->strict)
+        flags |= YYJSON_READ_ALLOW_INVALID_UNICODE; /* a name that is no UTF-8 is no reason to say
+                                                       nothing */
+    json->doc = yyjson_read_opts((char *)(uintptr_t)text, length, flags, &pool,
+        &error); /* without INSITU the text stays as it is */
     json->value = yyjson_doc_get_root(json->doc);
     json->is_begun = !json->doc && (!length || error.code == YYJSON_READ_ERROR_UNEXPECTED_END);
     if (json->doc) return true;
-    if (!json->strict && error.code == YYJSON_READ_ERROR_INVALID_STRING && parse_without_halves(json, text, length, flags)) return true;
+    if (!json->strict && error.code == YYJSON_READ_ERROR_INVALID_STRING &&
+        parse_without_halves(json, text, length, flags))
+        return true;
     const char at = error.pos < length ? text[error.pos] : 0;
-    json->fault_in_number = error.code == YYJSON_READ_ERROR_INVALID_NUMBER || (at && strchr("nNiI", at)); /* NaN, inf */
+    json->fault_in_number =
+        error.code == YYJSON_READ_ERROR_INVALID_NUMBER || (at && strchr("nNiI", at)); /* NaN, inf */
     snprintf(json->why, sizeof json->why, "no JSON: %.160s", error.msg);
     json->why_at = error.pos < length ? error.pos : length;
     return false;
@@ -182,8 +206,10 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
 /* An event on a line of its own, as most tools write it. */
 static bool line_parse(struct json *json)
 {
-    if (json->newline && json->newline < json->at) json->newline = memchr(json->at, '\n', (size_t)(json->end - json->at));
-    if (json->many || !json->newline || *json->at != '{' || json->newline - json->at > LINE_MOST) return false;
+    if (json->newline && json->newline < json->at)
+        json->newline = memchr(json->at, '\n', (size_t)(json->end - json->at));
+    if (json->many || !json->newline || *json->at != '{' || json->newline - json->at > LINE_MOST)
+        return false;
     const size_t length = (size_t)(json->newline - json->at);
     if (!parse(json, json->at, length, FLAGS | YYJSON_READ_STOP_WHEN_DONE)) return false;
     json->text = json->at;
@@ -198,7 +224,8 @@ static enum json_step value_read(struct json *json, enum json_step read)
 {
     json->line = json->lines + 1;
     if (line_parse(json)) return read;
-    const bool whole = value_text(json), good = !*json->error && parse(json, json->text, json->length, FLAGS);
+    const bool whole = value_text(json),
+               good = !*json->error && parse(json, json->text, json->length, FLAGS);
     if (*json->error) return JSON_BROKEN;
     if (!whole && json->is_begun) return JSON_CUT;
     json->lines += newlines(json->text, json->text + (good ? json->length : json->why_at));
@@ -230,8 +257,12 @@ static enum json_step rows_begin(struct json *json)
 static enum json_step begin(struct json *json)
 {
     const int c = peek(json);
-    if (c == '[') return json->bare = true, rows_begin(json); /* a list of events and nothing else, as some tools write */
-    if (c == END) return *json->error ? JSON_BROKEN : (snprintf(json->error, sizeof json->error, "empty"), JSON_BROKEN);
+    if (c == '[')
+        return json->bare = true,
+               rows_begin(json); /* a list of events and nothing else, as some tools write */
+    if (c == END)
+        return *json->error ? JSON_BROKEN
+                            : (snprintf(json->error, sizeof json->error, "empty"), JSON_BROKEN);
     if (c != '{') return no_trace(json, "no JSON, or no trace: it begins with neither { nor [");
     json->at++;
     json->where = JSON_MEMBERS;
@@ -255,7 +286,8 @@ static enum json_step cut(struct json *json)
     return no_trace(json, "cut off before its first event");
 }
 
-/* The byte that the next element of a list or object begins with, or `closes`; END; 0: `error` was set. */
+/* The byte that the next element of a list or object begins with, or `closes`; END; 0: `error` was
+ * set. */
 static int element_next(struct json *json, int closes)
 {
     int c = peek(json);
@@ -303,7 +335,8 @@ static enum json_step member(struct json *json)
 /* --- packets --- */
 
 /* The text before the events, or behind them, as an object of its own. */
-static bool members_read(struct json *json, const struct pftrace_found *found, enum pftrace_piece piece)
+static bool members_read(
+    struct json *json, const struct pftrace_found *found, enum pftrace_piece piece)
 {
     const char *at = found->text, *end = at + found->length;
     while (end > at && memchr(" \n\t\r", end[-1], 4)) end--;
@@ -315,7 +348,8 @@ static bool members_read(struct json *json, const struct pftrace_found *found, e
     }
     hold(json, at, (size_t)(end - at));
     if (piece == PFTRACE_HEAD) json->held_length -= end > at && end[-1] == ',', hold(json, "}", 1);
-    if (!parse(json, json->held, json->held_length, FLAGS) || !yyjson_is_obj(json->value)) return snprintf(json->error, sizeof json->error, "%s", json->why), false;
+    if (!parse(json, json->held, json->held_length, FLAGS) || !yyjson_is_obj(json->value))
+        return snprintf(json->error, sizeof json->error, "%s", json->why), false;
     json->member = 0;
     json->members = yyjson_obj_size(json->value);
     return true;
@@ -349,15 +383,20 @@ static enum json_step piece_next(struct json *json)
     const enum pftrace_piece piece = reader_piece(&json->reader, &found);
     if (piece == PFTRACE_ROW) return packets_row(json, found.row);
     if (piece) return members_read(json, &found, piece) ? piece_next(json) : JSON_BROKEN;
-    if (json->reader.broken) return snprintf(json->error, sizeof json->error, "%s", json->reader.error), JSON_BROKEN;
-    if (!pftrace_is_headed(json->reader.packets)) return snprintf(json->error, sizeof json->error, "no event in its packets"), JSON_BROKEN;
+    if (json->reader.broken)
+        return snprintf(json->error, sizeof json->error, "%s", json->reader.error), JSON_BROKEN;
+    if (!pftrace_is_headed(json->reader.packets))
+        return snprintf(json->error, sizeof json->error, "no event in its packets"), JSON_BROKEN;
     return pftrace_is_whole(json->reader.packets) ? JSON_END : JSON_CUT;
 }
 
 /* Values of a document stand one behind the other. */
 bool json_has_null(const struct json *json)
 {
-    const yyjson_val *const root = yyjson_doc_get_root(json->doc), *const end = root + yyjson_doc_get_val_count(json->doc);
+    const yyjson_val *const root = yyjson_doc_get_root(json->doc), *const end =
+                                                                       root +
+                                                                       yyjson_doc_get_val_count(
+                                                                           json->doc);
     for (const yyjson_val *value = root; value < end; value++)
         if (unsafe_yyjson_get_type((void *)(uintptr_t)value) == YYJSON_TYPE_NULL) return true;
     return false;
@@ -387,10 +426,13 @@ static enum json_step next(struct json *json)
 /* Refuses a trace of ours whose format is too new. */
 static enum json_step format_judge(struct json *json)
 {
-    if (!strcmp(json->name, "schemaVersion") && yyjson_is_raw(json->value)) json->format = (unsigned)strtoul(yyjson_get_raw(json->value), NULL, 10);
-    const char *tool = strcmp(json->name, "metadata") ? NULL : yyjson_get_str(yyjson_obj_get(json->value, "tool"));
+    if (!strcmp(json->name, "schemaVersion") && yyjson_is_raw(json->value))
+        json->format = (unsigned)strtoul(yyjson_get_raw(json->value), NULL, 10);
+    const char *tool =
+        strcmp(json->name, "metadata") ? NULL : yyjson_get_str(yyjson_obj_get(json->value, "tool"));
     json->ours |= tool && !strncmp(tool, "custream ", 9);
-    if (!json->ours || format_read(json->format, json->error, sizeof json->error)) return JSON_MEMBER;
+    if (!json->ours || format_read(json->format, json->error, sizeof json->error))
+        return JSON_MEMBER;
     json->fault_line = 0;
     return JSON_BROKEN;
 }

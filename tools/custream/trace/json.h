@@ -1,6 +1,7 @@
 /*
- * A trace, one value at a time: an event of traceEvents, or another member of the whole. JSON of any layout, by this or another tool, or Perfetto's own format,
- * plain or gzip. What is held depends on the longest value and not on the file.
+ * A trace, one value at a time: an event of traceEvents, or another member of the whole. JSON of
+ * any layout, by this or another tool, or Perfetto's own format, plain or gzip. What is held
+ * depends on the longest value and not on the file.
  */
 #ifndef CS_TRACE_JSON_H
 #define CS_TRACE_JSON_H
@@ -19,18 +20,22 @@ enum json_step {
     JSON_ROW,    /* an element of traceEvents */
     JSON_MEMBER, /* another member of the whole; its name in `name` */
     JSON_END,
-    JSON_CUT,    /* the file ends inside the list of events, or behind it; all values that were whole have come */
-    JSON_BROKEN, /* unreadable, or no JSON, or no trace: `error` says why, in one line without the file's name */
+    JSON_CUT, /* the file ends inside the list of events, or behind it; all values that were whole
+                 have come */
+    JSON_BROKEN, /* unreadable, or no JSON, or no trace: `error` says why, in one line without the
+                    file's name */
 };
 
 struct json {
     struct reader reader;
     /* The value that came last, until the next call. */
-    struct yyjson_val *value; /* numbers in it are raw texts; of a row of packets, as pftrace.h has it */
-    const char *text;         /* as the file has it; of a row of packets json_text() makes it */
+    struct yyjson_val
+        *value;       /* numbers in it are raw texts; of a row of packets, as pftrace.h has it */
+    const char *text; /* as the file has it; of a row of packets json_text() makes it */
     size_t length;
     char name[64];
-    uint64_t line;            /* where the value begins, from 1; of packets, the number of the event, 1 of the header */
+    uint64_t line; /* where the value begins, from 1; of packets, the number of the event, 1 of the
+                      header */
     char error[256];
     /* What is no JSON: the line, 0 where the file is unreadable or no trace; why; whether it is a
      * number's fault. */
@@ -38,30 +43,34 @@ struct json {
     const char *fault;
     bool fault_in_number;
     uint64_t rows_line, rows_end_line; /* of [ and ] around the events; of packets 0 */
-    bool strict; /* to be set before the first value: text is UTF-8, and rows of packets are as JSON has them */
+    bool strict; /* to be set before the first value: text is UTF-8, and rows of packets are as JSON
+                    has them */
     /* Inside. */
-    const char *at, *end;     /* what is left of a chunk of the file: at[0..end) */
-    const char *chunk, *newline; /* newline: the first at or behind `at` in the chunk; NULL: it has none */
-    uint64_t lines;           /* before `at` */
-    char why[200];            /* the last value was no JSON, at why_at of its text */
+    const char *at, *end; /* what is left of a chunk of the file: at[0..end) */
+    const char *chunk,
+        *newline;   /* newline: the first at or behind `at` in the chunk; NULL: it has none */
+    uint64_t lines; /* before `at` */
+    char why[200];  /* the last value was no JSON, at why_at of its text */
     size_t why_at;
-    bool is_begun;            /* but may become some */
-    char *held;               /* a value that began in an earlier chunk */
+    bool is_begun; /* but may become some */
+    char *held;    /* a value that began in an earlier chunk */
     size_t held_length, held_capacity;
     struct yyjson_doc *doc;
     char *pool;
     size_t pool_size;
     enum { JSON_BEGIN, JSON_MEMBERS, JSON_ROWS, JSON_BEHIND } where;
-    bool bare;                /* the whole is a list of events */
-    bool rows_seen, follows;  /* follows: a value stands before in this list or object */
-    bool many;                /* events share lines */
-    bool ours;                /* its header says that custream wrote it */
-    unsigned format;          /* and its schemaVersion; 0: it says none */
-    struct rope row;          /* of packets: json_text() */
-    size_t member, members;   /* of packets: which of those that `doc` has came last, and how many it has */
+    bool bare;               /* the whole is a list of events */
+    bool rows_seen, follows; /* follows: a value stands before in this list or object */
+    bool many;               /* events share lines */
+    bool ours;               /* its header says that custream wrote it */
+    unsigned format;         /* and its schemaVersion; 0: it says none */
+    struct rope row;         /* of packets: json_text() */
+    size_t member,
+        members; /* of packets: which of those that `doc` has came last, and how many it has */
 };
 
-/* `in_ns`: times in rows of packets are whole nanoseconds. False: `error` says why. json_close() is to be called in either case. */
+/* `in_ns`: times in rows of packets are whole nanoseconds. False: `error` says why. json_close() is
+ * to be called in either case. */
 bool json_open(struct json *json, const char *path, bool in_ns);
 /* The same of an open file, from its begin. `more` may be NULL. */
 bool json_take(struct json *json, int fd, const struct torn_more *more);

@@ -41,8 +41,10 @@ static bool head_read(struct candidate *file)
 static int newest_first(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    if (a->written.tv_sec != b->written.tv_sec) return a->written.tv_sec < b->written.tv_sec ? 1 : -1;
-    if (a->written.tv_nsec != b->written.tv_nsec) return a->written.tv_nsec < b->written.tv_nsec ? 1 : -1;
+    if (a->written.tv_sec != b->written.tv_sec)
+        return a->written.tv_sec < b->written.tv_sec ? 1 : -1;
+    if (a->written.tv_nsec != b->written.tv_nsec)
+        return a->written.tv_nsec < b->written.tv_nsec ? 1 : -1;
     return strcmp(a->name, b->name);
 }
 
@@ -85,8 +87,9 @@ bool files_or_newest(const char *command, char ***files, int *count)
     }
     if (!taken) {
         free(all);
-        complain(command, "which file? There is no trace of custream's in this folder; 'custream run -- PROGRAM' "
-                          "writes one");
+        complain(command,
+            "which file? There is no trace of custream's in this folder; 'custream run -- PROGRAM' "
+            "writes one");
         return false;
     }
     if (taken == 1) complain(command, "newest trace here: %s", all->name);

@@ -6,7 +6,8 @@
 
 static struct number_slot *slot_of(const struct numbers *numbers, uint64_t key)
 {
-    uint64_t h = key * 0x9e3779b97f4a7c15; /* Fibonacci hashing; its upper half knows all bits of the key, its lower half only the lower ones */
+    uint64_t h = key * 0x9e3779b97f4a7c15; /* Fibonacci hashing; its upper half knows all bits of
+                                              the key, its lower half only the lower ones */
     for (size_t i = h >> 32 ^ h;; i++) {
         struct number_slot *slot = &numbers->slots[i & numbers->mask];
         if (!slot->used || slot->key == key) return slot;
@@ -15,7 +16,8 @@ static struct number_slot *slot_of(const struct numbers *numbers, uint64_t key)
 
 static void grow(struct numbers *numbers)
 {
-    struct numbers larger = {.mask = numbers->slots ? numbers->mask * 2 + 1 : 63, .count = numbers->count};
+    struct numbers larger = {
+        .mask = numbers->slots ? numbers->mask * 2 + 1 : 63, .count = numbers->count};
     if (!(larger.slots = calloc(larger.mask + 1, sizeof *larger.slots))) out_of_memory();
     for (size_t i = 0; numbers->slots && i <= numbers->mask; i++)
         if (numbers->slots[i].used) *slot_of(&larger, numbers->slots[i].key) = numbers->slots[i];

@@ -38,7 +38,8 @@ bool field_next(struct message *message, struct field *field)
 {
     uint64_t tag;
     if (message->at >= message->end || !varint_next(message, &tag)) return false;
-    field->message = (struct message){message->at, message->at}; /* empty, where something else stands than is expected */
+    field->message = (struct message){
+        message->at, message->at}; /* empty, where something else stands than is expected */
     field->number = (unsigned)(tag >> 3);
     field->wire = (unsigned)tag & 7;
     switch (field->wire) {
@@ -46,7 +47,9 @@ bool field_next(struct message *message, struct field *field)
     case CS_WIRE_64: return fixed_next(message, 8, &field->value);
     case CS_WIRE_32: return fixed_next(message, 4, &field->value);
     case CS_WIRE_BYTES:
-        if (!varint_next(message, &field->value) || field->value > (uint64_t)(message->end - message->at)) return false;
+        if (!varint_next(message, &field->value) ||
+            field->value > (uint64_t)(message->end - message->at))
+            return false;
         field->message = (struct message){message->at, message->at + field->value};
         message->at += field->value;
         return true;
@@ -63,7 +66,10 @@ static size_t place_of(const struct map *map, uint64_t key)
     return i;
 }
 
-void *map_get(const struct map *map, uint64_t key) { return map->capacity ? map->entries[place_of(map, key)].value : NULL; }
+void *map_get(const struct map *map, uint64_t key)
+{
+    return map->capacity ? map->entries[place_of(map, key)].value : NULL;
+}
 
 void **map_put(struct map *map, uint64_t key)
 {
@@ -72,7 +78,8 @@ void **map_put(struct map *map, uint64_t key)
         grown.entries = calloc(grown.capacity, sizeof *grown.entries);
         if (!grown.entries) out_of_memory();
         for (size_t i = 0; i < map->capacity; i++)
-            if (map->entries[i].value) *map_put(&grown, map->entries[i].key) = map->entries[i].value;
+            if (map->entries[i].value)
+                *map_put(&grown, map->entries[i].key) = map->entries[i].value;
         free(map->entries);
         *map = grown;
     }
@@ -127,8 +134,11 @@ static void interned_read(struct sequence *sequence, struct message interned)
 {
     struct field field, part;
     while (field_next(&interned, &field)) {
-        const int kind = field.number == CS_PF_INTERNED_CATEGORY ? TEXT_CATEGORY : field.number == CS_PF_INTERNED_NAME ? TEXT_NAME
-                         : field.number == CS_PF_INTERNED_KEY    ? TEXT_KEY      : field.number == CS_PF_INTERNED_STRING ? TEXT_STRING : TEXTS;
+        const int kind = field.number == CS_PF_INTERNED_CATEGORY ? TEXT_CATEGORY
+                         : field.number == CS_PF_INTERNED_NAME   ? TEXT_NAME
+                         : field.number == CS_PF_INTERNED_KEY    ? TEXT_KEY
+                         : field.number == CS_PF_INTERNED_STRING ? TEXT_STRING
+                                                                 : TEXTS;
         struct message entry = field.message, text = {0};
         uint64_t number = 0;
         if (kind == TEXTS || field.wire != CS_WIRE_BYTES) continue;
@@ -143,7 +153,10 @@ static void interned_read(struct sequence *sequence, struct message interned)
 
 /* --- clocks --- */
 
-static struct map *clocks_of(struct pftrace *p, struct sequence *sequence, uint64_t id) { return id >= 64 && id < 128 ? &sequence->clocks : &p->clocks; }
+static struct map *clocks_of(struct pftrace *p, struct sequence *sequence, uint64_t id)
+{
+    return id >= 64 && id < 128 ? &sequence->clocks : &p->clocks;
+}
 
 static void snapshot_read(struct pftrace *p, struct sequence *sequence, struct message snapshot)
 {
@@ -200,8 +213,10 @@ static void head_made(struct pftrace *p)
 {
     char text[256];
     const struct clock *real = map_get(&p->clocks, CS_PF_CLOCK_REAL);
-    snprintf(text, sizeof text, CS_TRACE_BEGIN_NOW "%llu,\n\"metadata\":{\"converted by\":\"custream " CUSTREAM_VERSION_STRING "\"},\n",
-             (unsigned long long)(real && real->at > real->boot ? real->at - real->boot : 0));
+    snprintf(text, sizeof text,
+        CS_TRACE_BEGIN_NOW
+        "%llu,\n\"metadata\":{\"converted by\":\"custream " CUSTREAM_VERSION_STRING "\"},\n",
+        (unsigned long long)(real && real->at > real->boot ? real->at - real->boot : 0));
     rope_put(&p->head, text, strlen(text));
     p->headed = true;
 }
@@ -225,7 +240,8 @@ struct pf_row *row_new(struct pftrace *p)
 void row_time(const struct pftrace *p, struct pf_row *to, uint64_t ns)
 {
     char text[24];
-    if (p->texts) row_raw(to, (struct message){(unsigned char *)text, (unsigned char *)cs_put_us(text, ns)});
+    if (p->texts)
+        row_raw(to, (struct message){(unsigned char *)text, (unsigned char *)cs_put_us(text, ns)});
     else row_uint(to, ns);
 }
 
@@ -244,8 +260,11 @@ static void bundle_read(struct pftrace *p, struct message bundle)
         const size_t n = (size_t)(name.end - name.at);
         const bool header = n == sizeof CS_PF_HEADER - 1 && !memcmp(name.at, CS_PF_HEADER, n);
         if (header && p->ours) p->joined = p->read + 1;
-        if (header && !p->headed) rope_put(&p->head, (const char *)text.at, (size_t)(text.end - text.at)), p->headed = p->ours = true;
-        if (n != sizeof CS_PF_TRAILER - 1 || memcmp(name.at, CS_PF_TRAILER, n) || p->ended) continue;
+        if (header && !p->headed)
+            rope_put(&p->head, (const char *)text.at, (size_t)(text.end - text.at)),
+                p->headed = p->ours = true;
+        if (n != sizeof CS_PF_TRAILER - 1 || memcmp(name.at, CS_PF_TRAILER, n) || p->ended)
+            continue;
         if (!p->headed) head_made(p);
         rope_put(&p->tail, (const char *)text.at, (size_t)(text.end - text.at));
         p->ended = true;
@@ -267,13 +286,15 @@ static void defaults_read(struct sequence *sequence, struct message defaults)
 
 static void packet_read(struct pftrace *p, struct message message);
 
-/* Packets as one zlib stream, which other tools may write. What is in them is no such thing again. */
+/* Packets as one zlib stream, which other tools may write. What is in them is no such thing again.
+ */
 static void compressed_read(struct pftrace *p, struct message bytes)
 {
     unsigned char room[16 << 10];
     struct rope all = {0};
     struct field field;
-    z_stream stream = {.next_in = (Bytef *)(uintptr_t)bytes.at, .avail_in = (uInt)(bytes.end - bytes.at)};
+    z_stream stream = {
+        .next_in = (Bytef *)(uintptr_t)bytes.at, .avail_in = (uInt)(bytes.end - bytes.at)};
     if (p->inflates || inflateInit(&stream) != Z_OK) return;
     int status;
     do {
@@ -287,7 +308,8 @@ static void compressed_read(struct pftrace *p, struct message bytes)
     p->inflates = true;
     struct message packets = {(unsigned char *)all.at, (unsigned char *)all.at + all.length};
     while (all.at && field_next(&packets, &field))
-        if (field.number == CS_PF_PACKET && field.wire == CS_WIRE_BYTES) packet_read(p, field.message);
+        if (field.number == CS_PF_PACKET && field.wire == CS_WIRE_BYTES)
+            packet_read(p, field.message);
     p->inflates = false;
     free(all.at);
 }
@@ -306,14 +328,30 @@ static void packet_read(struct pftrace *p, struct message message)
         case CS_PF_SEQUENCE_FLAGS: packet.flags = field.value; break;
         case CS_PF_CLOCK_ID: clock = field.value; break;
         case CS_PF_TIMESTAMP: at = field.value, timed = true; break;
-        case CS_PF_TRACK_EVENT: if (bytes) packet.event = field.message; break;
-        case CS_PF_INTERNED: if (bytes) packet.interned = field.message; break;
-        case CS_PF_CLOCK_SNAPSHOT: if (bytes) snapshot = field.message; break;
-        case CS_PF_DEFAULTS: if (bytes) defaults = field.message; break;
-        case CS_PF_TRACK: if (bytes) packet.track = field.message; break;
-        case CS_PF_EXTENSION_DESCRIPTOR: if (bytes) extension = field.message; break;
-        case CS_PF_CHROME_EVENTS: if (bytes) bundle = field.message; break;
-        case COMPRESSED_PACKETS: if (bytes) compressed_read(p, field.message); break;
+        case CS_PF_TRACK_EVENT:
+            if (bytes) packet.event = field.message;
+            break;
+        case CS_PF_INTERNED:
+            if (bytes) packet.interned = field.message;
+            break;
+        case CS_PF_CLOCK_SNAPSHOT:
+            if (bytes) snapshot = field.message;
+            break;
+        case CS_PF_DEFAULTS:
+            if (bytes) defaults = field.message;
+            break;
+        case CS_PF_TRACK:
+            if (bytes) packet.track = field.message;
+            break;
+        case CS_PF_EXTENSION_DESCRIPTOR:
+            if (bytes) extension = field.message;
+            break;
+        case CS_PF_CHROME_EVENTS:
+            if (bytes) bundle = field.message;
+            break;
+        case COMPRESSED_PACKETS:
+            if (bytes) compressed_read(p, field.message);
+            break;
         case CS_PF_RENDER_STAGE: break; /* the same work has a slice */
         default: break;
         }
@@ -352,12 +390,14 @@ struct pftrace *pftrace_new(bool texts)
     return p;
 }
 
-/* What stands behind a packet that is whole: the next. In a torn file the rest of the old trailer stands behind the last new packet, and may have filled it up. */
+/* What stands behind a packet that is whole: the next. In a torn file the rest of the old trailer
+ * stands behind the last new packet, and may have filled it up. */
 static bool goes_on(const struct pftrace *p, struct message rest)
 {
     const unsigned wire = *rest.at & 7;
     if (p->ours) return *rest.at == (CS_PF_PACKET << 3 | CS_WIRE_BYTES);
-    return wire == CS_WIRE_VARINT || wire == CS_WIRE_64 || wire == CS_WIRE_BYTES || wire == CS_WIRE_32;
+    return wire == CS_WIRE_VARINT || wire == CS_WIRE_64 || wire == CS_WIRE_BYTES ||
+           wire == CS_WIRE_32;
 }
 
 static struct message rest_of(const struct pftrace *p)
@@ -366,7 +406,8 @@ static struct message rest_of(const struct pftrace *p)
     return (struct message){at + p->done, at + p->rest.length};
 }
 
-/* The next whole packet. Of the last one it is not known what stands behind it, unless all bytes have come. */
+/* The next whole packet. Of the last one it is not known what stands behind it, unless all bytes
+ * have come. */
 static bool packet_next(struct pftrace *p)
 {
     const struct message rest = rest_of(p);
@@ -436,7 +477,8 @@ bool pftrace_tear(struct pftrace *p)
     for (size_t i = n; i-- > 0;) {
         struct message rest = {all.at + i, all.end};
         struct field field;
-        whole[i] = *rest.at == (CS_PF_PACKET << 3 | CS_WIRE_BYTES) && field_next(&rest, &field) && whole[n - (size_t)(rest.end - rest.at)];
+        whole[i] = *rest.at == (CS_PF_PACKET << 3 | CS_WIRE_BYTES) && field_next(&rest, &field) &&
+                   whole[n - (size_t)(rest.end - rest.at)];
         if (whole[i]) break;
     }
     const bool none = !memchr(whole, true, n);
@@ -446,7 +488,10 @@ bool pftrace_tear(struct pftrace *p)
 }
 
 bool pftrace_is_headed(const struct pftrace *p) { return p->headed; }
-bool pftrace_is_whole(const struct pftrace *p) { return p->ended || (!p->ours && p->headed && !p->torn && p->done == p->rest.length); }
+bool pftrace_is_whole(const struct pftrace *p)
+{
+    return p->ended || (!p->ours && p->headed && !p->torn && p->done == p->rest.length);
+}
 uint64_t pftrace_damaged(const struct pftrace *p) { return p->damaged; }
 uint64_t pftrace_joined(const struct pftrace *p) { return p->joined; }
 uint64_t pftrace_rest(const struct pftrace *p) { return p->rest.length - p->done; }

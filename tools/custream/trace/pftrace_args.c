@@ -1,4 +1,5 @@
-/* Arguments: fields of a message whose descriptors the file brings along, and DebugAnnotations. Each is put as "key":value, with a comma behind it. */
+/* Arguments: fields of a message whose descriptors the file brings along, and DebugAnnotations.
+ * Each is put as "key":value, with a comma behind it. */
 #include <stdlib.h>
 
 #include "tools/custream/command.h"
@@ -48,7 +49,9 @@ static void file_read(struct pftrace *p, struct message file)
     struct message search = file;
     bool ours = false;
     while (field_next(&search, &field))
-        if (field.number == 2) ours = field.message.end - field.message.at == sizeof package - 1 && !memcmp(field.message.at, package, sizeof package - 1);
+        if (field.number == 2)
+            ours = field.message.end - field.message.at == sizeof package - 1 &&
+                   !memcmp(field.message.at, package, sizeof package - 1);
     while (ours && field_next(&file, &field)) {
         if ((field.number != 4 && field.number != 5) || field.wire != CS_WIRE_BYTES) continue;
         while (field_next(&field.message, &part)) {
@@ -63,7 +66,8 @@ void extension_read(struct pftrace *p, struct message message)
 {
     struct field field, part;
     while (field_next(&message, &field))
-        while (field.number == 1 && field.wire == CS_WIRE_BYTES && field_next(&field.message, &part))
+        while (
+            field.number == 1 && field.wire == CS_WIRE_BYTES && field_next(&field.message, &part))
             if (part.number == 1 && part.wire == CS_WIRE_BYTES) file_read(p, part.message);
 }
 
@@ -102,20 +106,26 @@ void args_field(struct pftrace *p, struct pf_row *to, struct message args)
 
 /* --- DebugAnnotations --- */
 
-static void note_put(const struct sequence *sequence, struct pf_row *to, struct message note, unsigned depth);
-static void value_put(const struct sequence *sequence, struct pf_row *to, struct message note, unsigned depth);
+static void note_put(
+    const struct sequence *sequence, struct pf_row *to, struct message note, unsigned depth);
+static void value_put(
+    const struct sequence *sequence, struct pf_row *to, struct message note, unsigned depth);
 
 /* A dictionary or a list: all fields of that kind. */
-static void members_put(const struct sequence *sequence, struct pf_row *to, struct message note, unsigned kind, unsigned depth)
+static void members_put(const struct sequence *sequence, struct pf_row *to, struct message note,
+    unsigned kind, unsigned depth)
 {
     struct field field;
     const size_t opened = row_open(to);
     while (field_next(&note, &field))
-        if (field.number == kind && field.wire == CS_WIRE_BYTES) (kind == CS_PF_NOTE_DICT ? note_put : value_put)(sequence, to, field.message, depth + 1);
+        if (field.number == kind && field.wire == CS_WIRE_BYTES)
+            (kind == CS_PF_NOTE_DICT ? note_put : value_put)(
+                sequence, to, field.message, depth + 1);
     row_close(to, opened, kind != CS_PF_NOTE_DICT);
 }
 
-static void value_put(const struct sequence *sequence, struct pf_row *to, struct message note, unsigned depth)
+static void value_put(
+    const struct sequence *sequence, struct pf_row *to, struct message note, unsigned depth)
 {
     enum { DEPTH_MAX = 50 };
     struct message all = note;
@@ -128,8 +138,13 @@ static void value_put(const struct sequence *sequence, struct pf_row *to, struct
         case CS_PF_NOTE_INT: row_int(to, (int64_t)field.value); return;
         case CS_PF_NOTE_DOUBLE: row_double(to, field_double(&field)); return;
         case CS_PF_NOTE_STRING: row_text(to, field.message); return;
-        case CS_PF_NOTE_STRING_IID: row_text(to, string_message(map_get(&sequence->texts[TEXT_STRING], field.value))); return;
-        case CS_PF_NOTE_POINTER: row_text(to, (struct message){(unsigned char *)hex + 1, (unsigned char *)cs_put_hex(hex, field.value) - 1}); return; /* without quotes */
+        case CS_PF_NOTE_STRING_IID:
+            row_text(to, string_message(map_get(&sequence->texts[TEXT_STRING], field.value)));
+            return;
+        case CS_PF_NOTE_POINTER:
+            row_text(to, (struct message){(unsigned char *)hex + 1,
+                             (unsigned char *)cs_put_hex(hex, field.value) - 1});
+            return; /* without quotes */
         case CS_PF_NOTE_JSON: row_raw(to, field.message); return;
         case CS_PF_NOTE_DICT:
         case CS_PF_NOTE_ARRAY: members_put(sequence, to, note, field.number, depth); return;
@@ -139,15 +154,20 @@ static void value_put(const struct sequence *sequence, struct pf_row *to, struct
     row_null(to);
 }
 
-static void note_put(const struct sequence *sequence, struct pf_row *to, struct message note, unsigned depth)
+static void note_put(
+    const struct sequence *sequence, struct pf_row *to, struct message note, unsigned depth)
 {
     struct message all = note, name = {0};
     struct field field;
     while (field_next(&all, &field))
-        if (field.number == CS_PF_NOTE_NAME_IID) name = string_message(map_get(&sequence->texts[TEXT_KEY], field.value));
+        if (field.number == CS_PF_NOTE_NAME_IID)
+            name = string_message(map_get(&sequence->texts[TEXT_KEY], field.value));
         else if (field.number == CS_PF_NOTE_NAME) name = field.message;
     row_text(to, name);
     value_put(sequence, to, note, depth);
 }
 
-void args_note(const struct sequence *sequence, struct pf_row *to, struct message note) { note_put(sequence, to, note, 0); }
+void args_note(const struct sequence *sequence, struct pf_row *to, struct message note)
+{
+    note_put(sequence, to, note, 0);
+}

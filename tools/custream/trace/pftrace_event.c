@@ -37,15 +37,22 @@ static void event_fields(const struct packet *packet, struct event *e)
         switch (field.number) {
         case CS_PF_TYPE: e->type = field.value; break;
         case CS_PF_TRACK_UUID: e->uuid = field.value, e->has_uuid = true; break;
-        case CS_PF_CATEGORY_IID: e->category = string_message(map_get(&packet->sequence->texts[TEXT_CATEGORY], field.value)); break;
+        case CS_PF_CATEGORY_IID:
+            e->category =
+                string_message(map_get(&packet->sequence->texts[TEXT_CATEGORY], field.value));
+            break;
         case CS_PF_CATEGORY: e->category = field.message, e->has_category = true; break;
-        case CS_PF_NAME_IID: e->name = string_message(map_get(&packet->sequence->texts[TEXT_NAME], field.value)); break;
+        case CS_PF_NAME_IID:
+            e->name = string_message(map_get(&packet->sequence->texts[TEXT_NAME], field.value));
+            break;
         case CS_PF_NAME: e->name = field.message; break;
         case CS_PF_LEGACY: e->legacy = field.message; break;
         case CS_PF_COUNTER_VALUE: e->number = field.value; break;
         case CS_PF_COUNTER_DOUBLE: e->number = field.value, e->is_double = true; break;
-        case CS_PF_FLOW: case 47: e->flow = field.value, e->flows = FLOW_OUT; break;
-        case CS_PF_FLOW_ENDS: case 48: e->flow = field.value, e->flows = FLOW_IN; break;
+        case CS_PF_FLOW:
+        case 47: e->flow = field.value, e->flows = FLOW_OUT; break;
+        case CS_PF_FLOW_ENDS:
+        case 48: e->flow = field.value, e->flows = FLOW_IN; break;
         default: break;
         }
     }
@@ -92,7 +99,8 @@ static void put_time(const struct pftrace *p, struct pf_row *to, const char *nam
 }
 
 /* "args":{...} and what may follow, with the row's end. A slice without arguments says that too. */
-static void put_args(struct pftrace *p, const struct packet *packet, const struct event *e, struct pf_row *to)
+static void put_args(
+    struct pftrace *p, const struct packet *packet, const struct event *e, struct pf_row *to)
 {
     struct message all = e->all;
     struct field field;
@@ -114,11 +122,13 @@ static void put_args(struct pftrace *p, const struct packet *packet, const struc
 
 /* --- kinds --- */
 
-static void slice_begins(struct pftrace *p, const struct packet *packet, const struct event *e, struct track *track)
+static void slice_begins(
+    struct pftrace *p, const struct packet *packet, const struct event *e, struct track *track)
 {
     if (track->open_count == track->open_capacity) {
         const size_t before = track->open_capacity;
-        track->open = array_room(track->open, track->open_count, &track->open_capacity, sizeof *track->open);
+        track->open =
+            array_room(track->open, track->open_count, &track->open_capacity, sizeof *track->open);
         memset(track->open + before, 0, (track->open_capacity - before) * sizeof *track->open);
     }
     struct open *open = &track->open[track->open_count++];
@@ -149,7 +159,8 @@ static void slice_ends(struct pftrace *p, const struct packet *packet, struct tr
     *told = made;
 }
 
-static void instant(struct pftrace *p, const struct packet *packet, const struct event *e, const struct track *track, char scope)
+static void instant(struct pftrace *p, const struct packet *packet, const struct event *e,
+    const struct track *track, char scope)
 {
     struct pf_row *row = row_new(p);
     put_phase(row, 'i');
@@ -161,14 +172,19 @@ static void instant(struct pftrace *p, const struct packet *packet, const struct
 }
 
 /* The track is called by the counter and its unit. */
-static void counter(struct pftrace *p, const struct packet *packet, const struct event *e, const struct track *track)
+static void counter(struct pftrace *p, const struct packet *packet, const struct event *e,
+    const struct track *track)
 {
     static const char by_default[] = "value";
     struct message name = string_message(track->name), unit = string_message(track->unit);
     const size_t n = (size_t)(name.end - name.at), k = (size_t)(unit.end - unit.at);
-    if (!track->unit) unit = (struct message){(const unsigned char *)by_default, (const unsigned char *)by_default + sizeof by_default - 1};
-    else if (n > k && !memcmp(name.end - k, unit.at, k) && name.end[-(ptrdiff_t)k - 1] == ' ') name.end -= k + 1;
-    const bool more = p->counter_open && e->category.end - e->category.at == 1 && *e->category.at == '+'; /* of the row before */
+    if (!track->unit)
+        unit = (struct message){(const unsigned char *)by_default,
+            (const unsigned char *)by_default + sizeof by_default - 1};
+    else if (n > k && !memcmp(name.end - k, unit.at, k) && name.end[-(ptrdiff_t)k - 1] == ' ')
+        name.end -= k + 1;
+    const bool more = p->counter_open && e->category.end - e->category.at == 1 &&
+                      *e->category.at == '+'; /* of the row before */
     struct pf_row *row = more ? &p->rows[p->made - 1] : row_new(p);
     if (!more) {
         put_phase(row, 'C');
@@ -185,10 +201,12 @@ static void counter(struct pftrace *p, const struct packet *packet, const struct
     else row_int(row, (int64_t)e->number);
 }
 
-static void arrow(struct pftrace *p, const struct packet *packet, const struct event *e, const struct track *track, char phase, uint64_t id)
+static void arrow(struct pftrace *p, const struct packet *packet, const struct event *e,
+    const struct track *track, char phase, uint64_t id)
 {
     struct event told = *e;
-    told.bare = !e->bare; /* an arrow has no arguments as a rule, so that it says so where it has an empty list */
+    told.bare = !e->bare; /* an arrow has no arguments as a rule, so that it says so where it has an
+                             empty list */
     struct pf_row *row = row_new(p);
     put_phase(row, (unsigned char)phase);
     if (phase == 'f') put_text(row, "bp", "e");
@@ -200,7 +218,8 @@ static void arrow(struct pftrace *p, const struct packet *packet, const struct e
 }
 
 /* With the number of a span, where it is one's begin or end. */
-static void half(struct pftrace *p, const struct packet *packet, const struct event *e, const struct track *track, char phase, const uint64_t *id)
+static void half(struct pftrace *p, const struct packet *packet, const struct event *e,
+    const struct track *track, char phase, const uint64_t *id)
 {
     struct pf_row *row = row_new(p);
     put_phase(row, (unsigned char)phase);
@@ -216,21 +235,28 @@ static void half(struct pftrace *p, const struct packet *packet, const struct ev
     put_args(p, packet, e, row);
 }
 
-static void legacy(struct pftrace *p, const struct packet *packet, const struct event *e, struct track *track)
+static void legacy(
+    struct pftrace *p, const struct packet *packet, const struct event *e, struct track *track)
 {
     struct message all = e->legacy;
     struct field field;
     uint64_t phase = 0, id = 0, scope = 0;
     while (field_next(&all, &field)) {
         if (field.number == CS_PF_PHASE) phase = field.value;
-        if (field.number == CS_PF_UNSCOPED_ID || field.number == CS_PF_LOCAL_ID || field.number == 11) id = field.value;
+        if (field.number == CS_PF_UNSCOPED_ID || field.number == CS_PF_LOCAL_ID ||
+            field.number == 11)
+            id = field.value;
         if (field.number == CS_PF_INSTANT_SCOPE) scope = field.value;
     }
     switch (phase) {
-    case 's': case 'f': arrow(p, packet, e, track, (char)phase, id); break;
-    case 'b': case 'e': half(p, packet, e, track, (char)phase, &id); break;
-    case 'i': case 'I': instant(p, packet, e, track, scope == 1 ? 'g' : scope == 2 ? 'p' : 't'); break;
-    case 'B': case 'E':
+    case 's':
+    case 'f': arrow(p, packet, e, track, (char)phase, id); break;
+    case 'b':
+    case 'e': half(p, packet, e, track, (char)phase, &id); break;
+    case 'i':
+    case 'I': instant(p, packet, e, track, scope == 1 ? 'g' : scope == 2 ? 'p' : 't'); break;
+    case 'B':
+    case 'E':
         if (p->ours) half(p, packet, e, track, (char)phase, NULL); /* the row was one already */
         else if (phase == 'B') slice_begins(p, packet, e, track);
         else slice_ends(p, packet, track);

@@ -30,7 +30,8 @@ static inline double field_double(const struct field *field)
 
 /* --- rows --- */
 
-/* An event that is being made. Texts are copied; names of members are not, and live as long as the file's reader. */
+/* An event that is being made. Texts are copied; names of members are not, and live as long as the
+ * file's reader. */
 struct pf_row {
     yyjson_val *values;
     size_t count, capacity;
@@ -40,7 +41,9 @@ struct pf_row {
 void row_key(struct pf_row *row, const char *name, size_t n);
 #define row_name(row, literal) row_key(row, literal, sizeof(literal) - 1)
 void row_text(struct pf_row *row, struct message text);
-void row_raw(struct pf_row *row, struct message text); /* JSON as it is. In place of a name: whole members, and a value that says nothing */
+void row_raw(struct pf_row *row,
+    struct message
+        text); /* JSON as it is. In place of a name: whole members, and a value that says nothing */
 void row_uint(struct pf_row *row, uint64_t number);
 void row_int(struct pf_row *row, int64_t number);
 void row_double(struct pf_row *row, double number);
@@ -80,11 +83,12 @@ static inline struct message string_message(const struct string *s)
 enum { TEXT_CATEGORY, TEXT_NAME, TEXT_KEY, TEXT_STRING, TEXTS };
 struct sequence {
     struct map texts[TEXTS];
-    struct map clocks; /* of its own, from 64 on: struct clock */
+    struct map clocks;     /* of its own, from 64 on: struct clock */
     uint64_t clock, track; /* as its packets have them where they say nothing */
 };
 struct clock {
-    uint64_t at, boot; /* it was at `at` when the trace's clock was at `boot`; one that steps: at the packet before */
+    uint64_t at, boot; /* it was at `at` when the trace's clock was at `boot`; one that steps: at
+                          the packet before */
     uint64_t unit;
     bool steps;
 };
@@ -110,15 +114,19 @@ struct argument { /* a field of the message of arguments */
 };
 
 struct pftrace {
-    struct rope rest;  /* bytes of a packet that has not come as a whole; rest.at[0..done) have been read */
+    struct rope
+        rest; /* bytes of a packet that has not come as a whole; rest.at[0..done) have been read */
     size_t done;
     struct map sequences, tracks, fields, words, clocks;
-    struct pf_row *rows; /* of the packet that was read last: rows[given..made) have not been told */
+    struct pf_row
+        *rows; /* of the packet that was read last: rows[given..made) have not been told */
     size_t given, made, row_capacity;
-    size_t counter_args; /* the place of these in the row of a counter that may get more, which is the last */
+    size_t counter_args; /* the place of these in the row of a counter that may get more, which is
+                            the last */
     struct rope head, tail; /* text that stands before and behind the rows, until it is told */
-    bool texts;        /* times are as JSON has them, else whole nanoseconds */
-    bool headed, ours, ended, counter_open, torn, all, inflates; /* ours: its header is there. all: no bytes come any more */
+    bool texts;             /* times are as JSON has them, else whole nanoseconds */
+    bool headed, ours, ended, counter_open, torn, all,
+        inflates; /* ours: its header is there. all: no bytes come any more */
     uint64_t read, damaged, joined;
 };
 
@@ -131,7 +139,8 @@ struct packet {
 /* pftrace_track.c */
 struct track *track_get(struct pftrace *p, uint64_t uuid);
 void track_read(struct pftrace *p, struct message message);
-void track_lane(struct pftrace *p, struct track *track); /* pid and tid are known from then on, and its name is told */
+void track_lane(struct pftrace *p,
+    struct track *track); /* pid and tid are known from then on, and its name is told */
 /* pftrace_args.c */
 void extension_read(struct pftrace *p, struct message message);
 void args_field(struct pftrace *p, struct pf_row *to, struct message args);

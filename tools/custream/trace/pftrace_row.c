@@ -23,7 +23,8 @@ static void bytes_grow(struct pf_row *row, size_t n)
     for (size_t i = 0; i < row->count; i++) {
         yyjson_val *value = &row->values[i];
         const uintptr_t at = (uintptr_t)value->uni.str;
-        if ((yyjson_is_str(value) || yyjson_is_raw(value)) && at >= before && at < end) value->uni.str = row->bytes + (at - before);
+        if ((yyjson_is_str(value) || yyjson_is_raw(value)) && at >= before && at < end)
+            value->uni.str = row->bytes + (at - before);
     }
 }
 
@@ -50,8 +51,14 @@ void row_raw(struct pf_row *row, struct message text)
     unsafe_yyjson_set_raw(value_new(row), kept, (size_t)(text.end - text.at));
 }
 
-void row_key(struct pf_row *row, const char *name, size_t n) { unsafe_yyjson_set_strn(value_new(row), name, n); }
-void row_uint(struct pf_row *row, uint64_t number) { unsafe_yyjson_set_uint(value_new(row), number); }
+void row_key(struct pf_row *row, const char *name, size_t n)
+{
+    unsafe_yyjson_set_strn(value_new(row), name, n);
+}
+void row_uint(struct pf_row *row, uint64_t number)
+{
+    unsafe_yyjson_set_uint(value_new(row), number);
+}
 void row_int(struct pf_row *row, int64_t number) { unsafe_yyjson_set_sint(value_new(row), number); }
 void row_bool(struct pf_row *row, bool yes) { unsafe_yyjson_set_bool(value_new(row), yes); }
 void row_null(struct pf_row *row) { unsafe_yyjson_set_null(value_new(row)); }
@@ -68,7 +75,8 @@ void row_double(struct pf_row *row, double number)
     snprintf(digits, sizeof digits, "%.15g", number);
     if (strtod(digits, NULL) != number) snprintf(digits, sizeof digits, "%.17g", number);
     if (!strpbrk(digits, ".e")) strcat(digits, ".0");
-    row_raw(row, (struct message){(unsigned char *)digits, (unsigned char *)digits + strlen(digits)});
+    row_raw(
+        row, (struct message){(unsigned char *)digits, (unsigned char *)digits + strlen(digits)});
 }
 
 size_t row_open(struct pf_row *row) { return value_new(row), row->count - 1; }
@@ -77,8 +85,10 @@ void row_close(struct pf_row *row, size_t opened, bool list)
 {
     yyjson_val *value = &row->values[opened];
     size_t members = 0;
-    for (size_t at = opened + 1; at < row->count; members++) at += yyjson_is_ctn(&row->values[at]) ? row->values[at].uni.ofs / sizeof *value : 1;
-    unsafe_yyjson_set_tag(value, list ? YYJSON_TYPE_ARR : YYJSON_TYPE_OBJ, YYJSON_SUBTYPE_NONE, list ? members : members / 2);
+    for (size_t at = opened + 1; at < row->count; members++)
+        at += yyjson_is_ctn(&row->values[at]) ? row->values[at].uni.ofs / sizeof *value : 1;
+    unsafe_yyjson_set_tag(value, list ? YYJSON_TYPE_ARR : YYJSON_TYPE_OBJ, YYJSON_SUBTYPE_NONE,
+        list ? members : members / 2);
     value->uni.ofs = (row->count - opened) * sizeof *value;
 }
 

@@ -54,10 +54,14 @@ static int file_fill(struct reader *reader, const char **bytes, size_t *length)
 /* Bytes that have come and belong to no trace. */
 static bool packets_judge(struct reader *reader)
 {
-    const uint64_t damaged = pftrace_damaged(reader->packets), joined = pftrace_joined(reader->packets);
-    static const char two[] = "another trace, or a part of one, begins at byte %llu; allowed is one in a file, and 'custream merge' makes one of several";
+    const uint64_t damaged = pftrace_damaged(reader->packets),
+                   joined = pftrace_joined(reader->packets);
+    static const char two[] = "another trace, or a part of one, begins at byte %llu; allowed is "
+                              "one in a file, and 'custream merge' makes one of several";
     static const char none[] = "damaged: no packet of Perfetto's format begins at byte %llu";
-    if (damaged || joined) snprintf(reader->error, sizeof reader->error, damaged ? none : two, (unsigned long long)(damaged ? damaged : joined));
+    if (damaged || joined)
+        snprintf(reader->error, sizeof reader->error, damaged ? none : two,
+            (unsigned long long)(damaged ? damaged : joined));
     return !damaged && !joined;
 }
 
@@ -67,8 +71,11 @@ static bool packets_tear(struct reader *reader)
     const char *bytes;
     size_t length;
     int got = 1;
-    while (pftrace_rest(reader->packets) <= TORN_BEHIND && (got = file_fill(reader, &bytes, &length)) > 0) pftrace_feed(reader->packets, bytes, length);
-    reader->over = !got && pftrace_rest(reader->packets) <= TORN_BEHIND && pftrace_tear(reader->packets);
+    while (pftrace_rest(reader->packets) <= TORN_BEHIND &&
+           (got = file_fill(reader, &bytes, &length)) > 0)
+        pftrace_feed(reader->packets, bytes, length);
+    reader->over =
+        !got && pftrace_rest(reader->packets) <= TORN_BEHIND && pftrace_tear(reader->packets);
     return reader->over;
 }
 
@@ -77,7 +84,8 @@ static bool packets_fill(struct reader *reader)
 {
     const char *bytes;
     size_t length;
-    if (pftrace_damaged(reader->packets) && packets_tear(reader)) return pftrace_end(reader->packets), true;
+    if (pftrace_damaged(reader->packets) && packets_tear(reader))
+        return pftrace_end(reader->packets), true;
     if (!packets_judge(reader)) return reader->broken = true, false;
     if (reader->over) return false;
     const int got = file_fill(reader, &bytes, &length);
@@ -124,7 +132,10 @@ int reader_bytes(struct reader *reader, const char **at, size_t *length)
     return reader->first;
 }
 
-uint64_t reader_offset(const struct reader *reader) { return reader->torn.in_from + reader->torn.in_at; }
+uint64_t reader_offset(const struct reader *reader)
+{
+    return reader->torn.in_from + reader->torn.in_at;
+}
 
 void reader_close(struct reader *reader)
 {

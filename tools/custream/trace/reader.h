@@ -15,17 +15,20 @@
 struct reader {
     struct torn torn;        /* the text, up to the last whole event of a file that is torn */
     struct pftrace *packets; /* where it is in Perfetto's own format */
-    bool in_ns;              /* times of packets are whole nanoseconds: to be set before the file is looked at */
-    bool looked, pending;    /* at how it begins; that chunk, or its end (`first`), is still to be handed out */
+    bool in_ns; /* times of packets are whole nanoseconds: to be set before the file is looked at */
+    bool looked,
+        pending; /* at how it begins; that chunk, or its end (`first`), is still to be handed out */
     int first;
     bool over, broken; /* all of the file has been read; or `error` says why not */
     const char *chunk;
     size_t length;
-    bool cut;        /* at the end: the file goes on behind its last whole event, or its gzip stream ends too early */
+    bool cut; /* at the end: the file goes on behind its last whole event, or its gzip stream ends
+                 too early */
     char error[160]; /* no file name, no newline */
 };
 
-/* "-" is standard input, once. False, with error set: the file cannot be read. reader_close() in either case. */
+/* "-" is standard input, once. False, with error set: the file cannot be read. reader_close() in
+ * either case. */
 bool reader_open(struct reader *reader, const char *path);
 /* The same of an open file, which it takes over. */
 bool reader_take(struct reader *reader, int fd);

@@ -45,10 +45,11 @@ struct reading {
     uint64_t bytes[TRACE_KEY_COUNT];
     unsigned char slots[KEY_SLOTS]; /* open addressing: enum trace_key; KEY_NONE: empty */
     char path[PATH_MAX_BYTES];
-    text kernel;               /* the category */
-    struct shape *shapes;      /* different ones */
+    text kernel;          /* the category */
+    struct shape *shapes; /* different ones */
     size_t shape_count, shape_capacity;
-    struct numbers shape_of, shapes_by_text; /* index of shapes, by GPU and name of a kernel; by the text that its bytes are */
+    struct numbers shape_of, shapes_by_text; /* index of shapes, by GPU and name of a kernel; by the
+                                                text that its bytes are */
 };
 
 /* --- keys --- */
@@ -58,11 +59,16 @@ static uint64_t bytes_of(const char *at, size_t length)
 {
     uint32_t first = 0, last = 0;
     if (length >= 4) memcpy(&first, at, 4), memcpy(&last, at + length - 4, 4);
-    else if (length) first = (uint32_t)(unsigned char)at[0] << 16 | (uint32_t)(unsigned char)at[length / 2] << 8 | (unsigned char)at[length - 1];
+    else if (length)
+        first = (uint32_t)(unsigned char)at[0] << 16 |
+                (uint32_t)(unsigned char)at[length / 2] << 8 | (unsigned char)at[length - 1];
     return (uint64_t)first << 32 | last;
 }
 
-static unsigned slot_of(enum level level, uint64_t bytes, size_t length) { return (unsigned)((bytes ^ (length << 1 | level) << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 55); }
+static unsigned slot_of(enum level level, uint64_t bytes, size_t length)
+{
+    return (unsigned)((bytes ^ (length << 1 | level) << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 55);
+}
 
 static void keys_init(struct reading *r)
 {
@@ -75,9 +81,11 @@ static void keys_init(struct reading *r)
     }
 }
 
-static bool is_key(const struct reading *r, unsigned key, enum level level, const char *at, size_t length, uint64_t bytes)
+static bool is_key(const struct reading *r, unsigned key, enum level level, const char *at,
+    size_t length, uint64_t bytes)
 {
-    return r->bytes[key] == bytes && keys[key].length == length && keys[key].level == level && (length <= 8 || !memcmp(keys[key].name, at, length));
+    return r->bytes[key] == bytes && keys[key].length == length && keys[key].level == level &&
+           (length <= 8 || !memcmp(keys[key].name, at, length));
 }
 
 static unsigned key_of(const struct reading *r, enum level level, const char *at, size_t length)
@@ -94,9 +102,17 @@ static unsigned key_of(const struct reading *r, enum level level, const char *at
 /* Further away from 0 there is nothing of ours. Two of them can be added. */
 static const int64_t number_max = INT64_MAX / 4;
 
-static bool is_far(double number) { return !(number < (double)number_max && number > (double)-number_max); }
+static bool is_far(double number)
+{
+    return !(number < (double)number_max && number > (double)-number_max);
+}
 /* What is no number at all is as far as can be. */
-static int64_t clamped(double number) { return !(number < (double)number_max) ? number_max : number <= (double)-number_max ? -number_max : (int64_t)number; }
+static int64_t clamped(double number)
+{
+    return !(number < (double)number_max)  ? number_max
+           : number <= (double)-number_max ? -number_max
+                                           : (int64_t)number;
+}
 
 static int64_t whole_of(const char *at, size_t length)
 {
@@ -105,12 +121,14 @@ static int64_t whole_of(const char *at, size_t length)
     for (size_t i = negative; i < length; i++) {
         if (at[i] < '0' || at[i] > '9') return clamped(strtod(at, NULL));
         n = n * 10 + (at[i] - '0');
-        if (n > number_max / 10) return i + 1 == length ? (negative ? -n : n) : clamped(strtod(at, NULL));
+        if (n > number_max / 10)
+            return i + 1 == length ? (negative ? -n : n) : clamped(strtod(at, NULL));
     }
     return negative ? -n : n;
 }
 
-/* Microseconds to nanoseconds, exact for up to three decimals, cut behind them. A number in another spelling goes through a double. */
+/* Microseconds to nanoseconds, exact for up to three decimals, cut behind them. A number in another
+ * spelling goes through a double. */
 static int64_t nanoseconds_of(const char *at, size_t length)
 {
     const bool negative = length && *at == '-';
@@ -121,12 +139,14 @@ static int64_t nanoseconds_of(const char *at, size_t length)
             decimals = 0;
             continue;
         }
-        if (at[i] < '0' || at[i] > '9' || n > number_max / 10) return clamped(strtod(at, NULL) * 1000);
+        if (at[i] < '0' || at[i] > '9' || n > number_max / 10)
+            return clamped(strtod(at, NULL) * 1000);
         n = n * 10 + (at[i] - '0');
         if (decimals >= 0) decimals++;
     }
     if (memchr(at, 'e', length) || memchr(at, 'E', length)) return clamped(strtod(at, NULL) * 1000);
-    for (decimals = decimals < 0 ? 0 : decimals; decimals < 3; decimals++) n = n > number_max / 10 ? number_max : n * 10;
+    for (decimals = decimals < 0 ? 0 : decimals; decimals < 3; decimals++)
+        n = n > number_max / 10 ? number_max : n * 10;
     return negative ? -n : n;
 }
 
@@ -134,8 +154,13 @@ static int64_t nanoseconds_of(const char *at, size_t length)
 
 static int64_t whole_in(yyjson_val *value)
 {
-    if (yyjson_is_uint(value)) return unsafe_yyjson_get_uint(value) > (uint64_t)number_max ? number_max : (int64_t)unsafe_yyjson_get_uint(value);
-    return yyjson_is_raw(value) ? whole_of(unsafe_yyjson_get_raw(value), unsafe_yyjson_get_len(value)) : clamped((double)unsafe_yyjson_get_sint(value));
+    if (yyjson_is_uint(value))
+        return unsafe_yyjson_get_uint(value) > (uint64_t)number_max
+                   ? number_max
+                   : (int64_t)unsafe_yyjson_get_uint(value);
+    return yyjson_is_raw(value)
+               ? whole_of(unsafe_yyjson_get_raw(value), unsafe_yyjson_get_len(value))
+               : clamped((double)unsafe_yyjson_get_sint(value));
 }
 
 static bool is_number(yyjson_val *value)
@@ -155,7 +180,8 @@ static void list_take(struct trace_row *row, enum trace_key key, yyjson_val *lis
     yyjson_arr_foreach(list, i, count, element) {
         if (!is_number(element)) continue;
         if (key != KEY_WAIT_IDS && listed < 3) three[listed++] = (uint32_t)whole_in(element);
-        if (key == KEY_WAIT_IDS && row->id_count < TRACE_IDS_MOST) row->ids[row->id_count++] = whole_in(element);
+        if (key == KEY_WAIT_IDS && row->id_count < TRACE_IDS_MOST)
+            row->ids[row->id_count++] = whole_in(element);
     }
     row->has |= UINT64_C(1) << key;
 }
@@ -171,18 +197,23 @@ static bool number_in(const char *word, int64_t *number)
 static text word_in(struct reading *r, unsigned key, yyjson_val *value)
 {
     char digits[24];
-    const int n = yyjson_is_int(value) ? snprintf(digits, sizeof digits, "%lld", (long long)whole_in(value)) : 0;
+    const int n = yyjson_is_int(value)
+                      ? snprintf(digits, sizeof digits, "%lld", (long long)whole_in(value))
+                      : 0;
     return n ? text_number_or(r->texts, r->row.word[key], digits, (size_t)n)
-             : text_number_or(r->texts, r->row.word[key], unsafe_yyjson_get_str(value), unsafe_yyjson_get_len(value));
+             : text_number_or(r->texts, r->row.word[key], unsafe_yyjson_get_str(value),
+                   unsafe_yyjson_get_len(value));
 }
 
 /* Microseconds; of rows of packets, whole nanoseconds. Some tools write them as texts. */
 static void time_take(struct trace_row *row, unsigned key, yyjson_val *value)
 {
-    const char *at = yyjson_is_raw(value) || yyjson_is_str(value) ? unsafe_yyjson_get_str(value) : "";
+    const char *at =
+        yyjson_is_raw(value) || yyjson_is_str(value) ? unsafe_yyjson_get_str(value) : "";
     char *end = (char *)(uintptr_t)at;
     if (yyjson_is_int(value)) {
-        row->number[key] = keys[key].level == LEVEL_ARGS ? clamped((double)whole_in(value) * 1000) : whole_in(value);
+        row->number[key] = keys[key].level == LEVEL_ARGS ? clamped((double)whole_in(value) * 1000)
+                                                         : whole_in(value);
     } else {
         if (yyjson_is_str(value)) strtod(at, &end);
         if (!*at || (yyjson_is_str(value) && *end)) {
@@ -212,7 +243,8 @@ static void value_take(struct reading *r, unsigned key, yyjson_val *value)
     else if (kind == KIND_WORD && (number || word)) row->word[key] = word_in(r, key, value);
     else if (number) row->number[key] = whole_in(value);
     else if (!word || !number_in(unsafe_yyjson_get_str(value), &row->number[key])) {
-        if (word && (key == KEY_PID || key == KEY_TID)) row->word[key] = word_in(r, key, value); /* another tool's "GPU 0" */
+        if (word && (key == KEY_PID || key == KEY_TID))
+            row->word[key] = word_in(r, key, value); /* another tool's "GPU 0" */
         return;
     }
     row->has |= UINT64_C(1) << key;
@@ -223,13 +255,15 @@ static void object_take(struct reading *r, yyjson_val *object, enum level level)
 /* JSON that packets hold as text: a value, or whole members. */
 static yyjson_doc *raw_read(const char *before, yyjson_val *raw, const char *behind)
 {
-    const size_t n = strlen(before), length = unsafe_yyjson_get_len(raw), all = n + length + strlen(behind);
+    const size_t n = strlen(before), length = unsafe_yyjson_get_len(raw),
+                 all = n + length + strlen(behind);
     char *text = malloc(all + 1);
     if (!text) out_of_memory();
     memcpy(text, before, n);
     memcpy(text + n, unsafe_yyjson_get_raw(raw), length);
     strcpy(text + n + length, behind);
-    yyjson_doc *doc = yyjson_read(text, all, YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE);
+    yyjson_doc *doc =
+        yyjson_read(text, all, YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE);
     free(text);
     return doc;
 }
@@ -248,7 +282,10 @@ static void members_take(struct reading *r, yyjson_val *raw)
     yyjson_doc_free(doc);
 }
 
-static bool opens_args(const char *name, size_t length) { return (length == 4 && !memcmp(name, "args", 4)) || (length == 3 && !memcmp(name, "id2", 3)); }
+static bool opens_args(const char *name, size_t length)
+{
+    return (length == 4 && !memcmp(name, "args", 4)) || (length == 3 && !memcmp(name, "id2", 3));
+}
 
 static void object_take(struct reading *r, yyjson_val *object, enum level level)
 {
@@ -263,7 +300,8 @@ static void object_take(struct reading *r, yyjson_val *object, enum level level)
         const size_t length = unsafe_yyjson_get_len(name);
         const unsigned key = key_of(r, level, at, length);
         if (key != KEY_NONE) value_take(r, key, value);
-        else if (level == LEVEL_TOP && yyjson_is_obj(value) && opens_args(at, length)) object_take(r, value, LEVEL_ARGS);
+        else if (level == LEVEL_TOP && yyjson_is_obj(value) && opens_args(at, length))
+            object_take(r, value, LEVEL_ARGS);
     }
 }
 
@@ -272,17 +310,22 @@ static void object_take(struct reading *r, yyjson_val *object, enum level level)
 static void fact_tell(struct reading *r, yyjson_val *value)
 {
     struct trace_fact fact = {.path = r->path};
-    if (yyjson_is_str(value)) fact.value = text_number(r->texts, yyjson_get_str(value), yyjson_get_len(value));
+    if (yyjson_is_str(value))
+        fact.value = text_number(r->texts, yyjson_get_str(value), yyjson_get_len(value));
     else if (yyjson_is_bool(value)) fact.number = fact.whole = yyjson_is_true(value);
-    else if (yyjson_is_raw(value)) fact.number = strtod(yyjson_get_raw(value), NULL), fact.whole = whole_of(yyjson_get_raw(value), yyjson_get_len(value));
+    else if (yyjson_is_raw(value))
+        fact.number = strtod(yyjson_get_raw(value), NULL),
+        fact.whole = whole_of(yyjson_get_raw(value), yyjson_get_len(value));
     else return;
-    if (fact.value && !strcmp(r->path, "metadata.tool")) r->ours = !strncmp(text_of(r->texts, fact.value), "custream ", 9);
+    if (fact.value && !strcmp(r->path, "metadata.tool"))
+        r->ours = !strncmp(text_of(r->texts, fact.value), "custream ", 9);
     r->sink->fact(r->sink->of, &fact);
 }
 
 static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsigned depth);
 
-static void fact_below(struct reading *r, size_t length, const char *name, size_t name_length, yyjson_val *value, unsigned depth)
+static void fact_below(struct reading *r, size_t length, const char *name, size_t name_length,
+    yyjson_val *value, unsigned depth)
 {
     if (length + name_length + 2 > sizeof r->path) return;
     if (length) r->path[length++] = '.';
@@ -291,7 +334,8 @@ static void fact_below(struct reading *r, size_t length, const char *name, size_
     facts_take(r, length + name_length, value, depth + 1);
 }
 
-/* What stands below a path, which is path[0..length). An element of a list is named by its number. */
+/* What stands below a path, which is path[0..length). An element of a list is named by its number.
+ */
 static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsigned depth)
 {
     yyjson_val *name, *below;
@@ -300,9 +344,12 @@ static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsi
     if (depth >= DEPTH_MAX) return;
     if (!yyjson_is_ctn(value)) fact_tell(r, value);
     if (yyjson_is_obj(value))
-        yyjson_obj_foreach(value, i, count, name, below) fact_below(r, length, yyjson_get_str(name), yyjson_get_len(name), below, depth);
+        yyjson_obj_foreach(value, i, count, name, below)
+            fact_below(r, length, yyjson_get_str(name), yyjson_get_len(name), below, depth);
     if (yyjson_is_arr(value))
-        yyjson_arr_foreach(value, i, count, below) fact_below(r, length, number, (size_t)snprintf(number, sizeof number, "%zu", i), below, depth);
+        yyjson_arr_foreach(value, i, count, below)
+            fact_below(
+                r, length, number, (size_t)snprintf(number, sizeof number, "%zu", i), below, depth);
 }
 
 /* --- what a row leaves to those before it --- */
@@ -313,7 +360,8 @@ static uint32_t shape_said(struct reading *r)
     struct shape shape = row->said;
     shape.registers = (int32_t)row_number(row, KEY_REGISTERS, -1);
     shape.shared_memory = (uint32_t)row_number(row, KEY_SHARED_MEMORY, 0);
-    uint32_t *at = numbers_at(&r->shapes_by_text, text_number(r->texts, (const char *)&shape, sizeof shape), UINT32_MAX);
+    uint32_t *at = numbers_at(
+        &r->shapes_by_text, text_number(r->texts, (const char *)&shape, sizeof shape), UINT32_MAX);
     if (*at == UINT32_MAX) {
         *at = (uint32_t)r->shape_count;
         r->shapes = array_room(r->shapes, r->shape_count, &r->shape_capacity, sizeof *r->shapes);
@@ -322,21 +370,28 @@ static uint32_t shape_said(struct reading *r)
     return *at;
 }
 
-/* A kernel of ours that does not say how it was launched was launched as the one before of that name on that GPU. */
+/* A kernel of ours that does not say how it was launched was launched as the one before of that
+ * name on that GPU. */
 static void shape_take(struct reading *r)
 {
     struct trace_row *row = &r->row;
-    const bool says = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK), kernel = r->ours && row_word(row, KEY_CAT) == r->kernel;
+    const bool says = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK),
+               kernel = r->ours && row_word(row, KEY_CAT) == r->kernel;
     row->shape_number = UINT32_MAX;
     if (!says && !kernel) return;
-    uint32_t *last = kernel ? numbers_at(&r->shape_of, (uint64_t)row_number(row, KEY_PID, 0) << 32 | row_word(row, KEY_NAME), UINT32_MAX) : &row->shape_number;
+    uint32_t *last =
+        kernel
+            ? numbers_at(&r->shape_of,
+                  (uint64_t)row_number(row, KEY_PID, 0) << 32 | row_word(row, KEY_NAME), UINT32_MAX)
+            : &row->shape_number;
     if (says) *last = shape_said(r);
     row->shape_number = *last;
 }
 
 uint32_t row_stream(const struct trace_row *row)
 {
-    return (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, row_number(row, KEY_TID, 0)));
+    return (uint32_t)row_number(
+        row, KEY_STREAM, row_number(row, KEY_CS_STREAM, row_number(row, KEY_TID, 0)));
 }
 
 /* --- the file --- */
@@ -390,7 +445,8 @@ static enum trace_end read_all(struct reading *r, struct json *json)
     }
 }
 
-enum trace_end trace_read(const char *path, struct texts *texts, const struct trace_sink *sink, char error[256])
+enum trace_end trace_read(
+    const char *path, struct texts *texts, const struct trace_sink *sink, char error[256])
 {
     struct json json;
     struct reading r = {.texts = texts, .sink = sink};

@@ -1,6 +1,7 @@
 /*
- * A trace file as a stream of rows: what stands in traceEvents, one element at a time, and the numbers and texts before and behind it as facts. Any layout of the
- * Chrome trace event format, plain or gzip: other tools' files too. Only the keys of TRACE_KEYS are kept.
+ * A trace file as a stream of rows: what stands in traceEvents, one element at a time, and the
+ * numbers and texts before and behind it as facts. Any layout of the Chrome trace event format,
+ * plain or gzip: other tools' files too. Only the keys of TRACE_KEYS are kept.
  */
 #ifndef CS_TRACE_ROW_H
 #define CS_TRACE_ROW_H
@@ -11,21 +12,34 @@
 
 #include "tools/custream/trace/texts.h"
 
-/* KEY(enumerator, text, what its value is). TOP: of the event itself; ARG: of its args (and of id2). TIME: microseconds with decimals, kept as ns. */
-#define TRACE_KEYS(TOP, ARG)                                                                                                                         \
-    TOP(PH, "ph", WORD) TOP(CAT, "cat", WORD) TOP(NAME, "name", WORD) TOP(PID, "pid", NUMBER) TOP(TID, "tid", NUMBER) TOP(TS, "ts", TIME)            \
-    TOP(DUR, "dur", TIME)                                                                                                                            \
-    ARG(LOCAL, "local", WORD) ARG(META_NAME, "name", WORD) ARG(LABELS, "labels", WORD) ARG(CS_STREAM, "cs.stream", NUMBER) ARG(CS_DEVICE, "cs.device", NUMBER)                   \
-    ARG(STREAM, "stream", NUMBER) ARG(DEVICE, "device", NUMBER) ARG(CONTEXT, "context", NUMBER) ARG(CORRELATION, "correlation", NUMBER)              \
-    ARG(KERNEL, "kernel", WORD) ARG(GRID, "grid", LIST) ARG(BLOCK, "block", LIST) ARG(REGISTERS, "registers per thread", NUMBER)                     \
-    ARG(SHARED_MEMORY, "shared memory", NUMBER) ARG(BYTES, "bytes", NUMBER) ARG(EVENT, "event", NUMBER) ARG(GRAPH, "graph", NUMBER)                  \
-    ARG(GRAPH_NODE, "graph node", NUMBER) ARG(RESULT, "cs.result", WORD) ARG(FLAGS, "flags", WORD) ARG(ORIGIN, "origin", WORD)                     \
-    ARG(PRIORITY, "priority", NUMBER) ARG(REQUESTED, "requested priority", NUMBER) ARG(CREATED_BY, "created by", WORD)                               \
-    ARG(LIBRARY, "library", WORD) ARG(THREAD, "thread", NUMBER) ARG(DESTROYED, "destroyed", NUMBER) ARG(COUNT, "count", NUMBER)                      \
-    ARG(GPU_WORK, "gpu_work", NUMBER) ARG(CAUSE, "cause", WORD) ARG(DOMAIN, "domain", WORD) ARG(DELAY, "delay_us", TIME) ARG(NOTE, "cs.note", WORD) ARG(BY_POLICY, "changed by policy", NUMBER) \
-    ARG(CAPTURED, "cs.captured", NUMBER) ARG(ADDRESS, "address", WORD) ARG(BLOCKED, "blocked_us", TIME) ARG(WAITED, "waited_us", TIME)               \
-    ARG(WAITED_FOR, "waited for", WORD) ARG(WAITED_STREAM, "waited for stream", NUMBER) ARG(RECORDED_ON, "recorded on", NUMBER)                        \
-    ARG(ELSEWHERE, "recorded elsewhere", NUMBER)                                                                                                       \
+/* KEY(enumerator, text, what its value is). TOP: of the event itself; ARG: of its args (and of
+ * id2). TIME: microseconds with decimals, kept as ns. */
+#define TRACE_KEYS(TOP, ARG) \
+    TOP(PH, "ph", WORD) TOP(CAT, "cat", WORD) TOP(NAME, "name", WORD) TOP(PID, "pid", NUMBER) \
+    TOP(TID, "tid", NUMBER) TOP(TS, "ts", TIME) \
+    TOP(DUR, "dur", TIME) \
+    ARG(LOCAL, "local", WORD) ARG(META_NAME, "name", WORD) ARG(LABELS, "labels", WORD) \
+    ARG(CS_STREAM, "cs.stream", NUMBER) ARG(CS_DEVICE, "cs.device", NUMBER) \
+    ARG(STREAM, "stream", NUMBER) ARG(DEVICE, "device", NUMBER) ARG(CONTEXT, "context", NUMBER) \
+    ARG(CORRELATION, "correlation", NUMBER) \
+    ARG(KERNEL, "kernel", WORD) ARG(GRID, "grid", LIST) ARG(BLOCK, "block", LIST) \
+    ARG(REGISTERS, "registers per thread", NUMBER) \
+    ARG(SHARED_MEMORY, "shared memory", NUMBER) ARG(BYTES, "bytes", NUMBER) \
+    ARG(EVENT, "event", NUMBER) ARG(GRAPH, "graph", NUMBER) \
+    ARG(GRAPH_NODE, "graph node", NUMBER) ARG(RESULT, "cs.result", WORD) \
+    ARG(FLAGS, "flags", WORD) ARG(ORIGIN, "origin", WORD) \
+    ARG(PRIORITY, "priority", NUMBER) ARG(REQUESTED, "requested priority", NUMBER) \
+    ARG(CREATED_BY, "created by", WORD) \
+    ARG(LIBRARY, "library", WORD) ARG(THREAD, "thread", NUMBER) \
+    ARG(DESTROYED, "destroyed", NUMBER) ARG(COUNT, "count", NUMBER) \
+    ARG(GPU_WORK, "gpu_work", NUMBER) ARG(CAUSE, "cause", WORD) ARG(DOMAIN, "domain", WORD) \
+    ARG(DELAY, "delay_us", TIME) ARG(NOTE, "cs.note", WORD) \
+    ARG(BY_POLICY, "changed by policy", NUMBER) \
+    ARG(CAPTURED, "cs.captured", NUMBER) ARG(ADDRESS, "address", WORD) \
+    ARG(BLOCKED, "blocked_us", TIME) ARG(WAITED, "waited_us", TIME) \
+    ARG(WAITED_FOR, "waited for", WORD) ARG(WAITED_STREAM, "waited for stream", NUMBER) \
+    ARG(RECORDED_ON, "recorded on", NUMBER) \
+    ARG(ELSEWHERE, "recorded elsewhere", NUMBER) \
     ARG(WAIT_IDS, "event_wait_ids", LIST)
 
 #define TRACE_KEY_ENUMERATOR(key, name, kind) KEY_##key,
@@ -34,7 +48,7 @@ enum trace_key { TRACE_KEYS(TRACE_KEY_ENUMERATOR, TRACE_KEY_ENUMERATOR) TRACE_KE
 /* How a kernel was launched: what decides how much of the device it fills. */
 struct shape {
     uint32_t grid[3], block[3];
-    int32_t registers; /* per thread; -1: not said */
+    int32_t registers;      /* per thread; -1: not said */
     uint32_t shared_memory; /* bytes per block */
 };
 
@@ -42,30 +56,44 @@ enum { TRACE_IDS_MOST = 64 };
 #define TRACE_NO_GPU UINT32_MAX
 
 struct trace_row {
-    uint64_t has;                      /* a bit a key */
-    uint32_t gpu;                      /* the ordinal of the GPU on whose lane it stands, whatever its pid; TRACE_NO_GPU */
-    bool bad_time;                     /* it has a time that is none, or lies out of range */
-    int64_t number[TRACE_KEY_COUNT];   /* of NUMBER (whole; true is 1) and TIME */
-    text word[TRACE_KEY_COUNT];        /* of WORD; a number is kept as its digits */
-    struct shape said;                 /* of LIST */
-    const struct shape *shape;         /* of a kernel or its launch, also where an earlier kernel's row says it; NULL */
-    uint32_t shape_number;             /* of the file's different ones, from 0 in the order in which they come */
-    int64_t ids[TRACE_IDS_MOST];       /* of WAIT_IDS, the first ones */
+    uint64_t has; /* a bit a key */
+    uint32_t
+        gpu; /* the ordinal of the GPU on whose lane it stands, whatever its pid; TRACE_NO_GPU */
+    bool bad_time;                   /* it has a time that is none, or lies out of range */
+    int64_t number[TRACE_KEY_COUNT]; /* of NUMBER (whole; true is 1) and TIME */
+    text word[TRACE_KEY_COUNT];      /* of WORD; a number is kept as its digits */
+    struct shape said;               /* of LIST */
+    const struct shape
+        *shape; /* of a kernel or its launch, also where an earlier kernel's row says it; NULL */
+    uint32_t
+        shape_number; /* of the file's different ones, from 0 in the order in which they come */
+    int64_t ids[TRACE_IDS_MOST]; /* of WAIT_IDS, the first ones */
     unsigned id_count;
 };
-static inline bool row_has(const struct trace_row *row, enum trace_key key) { return row->has >> key & 1; }
-static inline int64_t row_number(const struct trace_row *row, enum trace_key key, int64_t otherwise) { return row_has(row, key) ? row->number[key] : otherwise; }
-static inline text row_word(const struct trace_row *row, enum trace_key key) { return row_has(row, key) ? row->word[key] : 0; }
+static inline bool row_has(const struct trace_row *row, enum trace_key key)
+{
+    return row->has >> key & 1;
+}
+static inline int64_t row_number(const struct trace_row *row, enum trace_key key, int64_t otherwise)
+{
+    return row_has(row, key) ? row->number[key] : otherwise;
+}
+static inline text row_word(const struct trace_row *row, enum trace_key key)
+{
+    return row_has(row, key) ? row->word[key] : 0;
+}
 
-/* The stream on whose lane of a GPU it stands. Where the row does not say it, as other tools' do not, the lane has the number of the stream. */
+/* The stream on whose lane of a GPU it stands. Where the row does not say it, as other tools' do
+ * not, the lane has the number of the stream. */
 uint32_t row_stream(const struct trace_row *row);
 
 /* A number or text outside of the events. */
 struct trace_fact {
-    const char *path; /* "totals.gpu.lost"; an element of a list by its number: "deviceProperties.0.id" */
-    text value;       /* 0: a number */
+    const char
+        *path;  /* "totals.gpu.lost"; an element of a list by its number: "deviceProperties.0.id" */
+    text value; /* 0: a number */
     double number;
-    int64_t whole;    /* the number, exact where it is whole */
+    int64_t whole; /* the number, exact where it is whole */
 };
 
 /* Rows of another tool's trace that were left out. */
@@ -79,16 +107,21 @@ struct trace_sink {
     void *of;
     void (*row)(void *of, const struct trace_row *row);
     void (*fact)(void *of, const struct trace_fact *fact);
-    void (*progress)(void *of, uint64_t bytes); /* of the file on the disk, read so far; now and then; NULL */
-    struct trace_left *left;                    /* is counted up */
-    int64_t last;                               /* of a plain file that is longer, only the header and so many last bytes; 0: all */
-    bool *partly;                               /* is set where that is so */
-    bool (*enough)(void *of);                   /* nothing more is wanted of the file, which is taken as whole; asked now and then; NULL */
+    void (*progress)(
+        void *of, uint64_t bytes); /* of the file on the disk, read so far; now and then; NULL */
+    struct trace_left *left;       /* is counted up */
+    int64_t
+        last; /* of a plain file that is longer, only the header and so many last bytes; 0: all */
+    bool *partly;             /* is set where that is so */
+    bool (*enough)(void *of); /* nothing more is wanted of the file, which is taken as whole; asked
+                                 now and then; NULL */
 };
 
 enum trace_end { TRACE_WHOLE, TRACE_CUT /* the file ends inside its events */, TRACE_UNREADABLE };
 
-/* All of the file into the sink. UNREADABLE: error says why, in one line without the file's name. */
-enum trace_end trace_read(const char *path, struct texts *texts, const struct trace_sink *sink, char error[256]);
+/* All of the file into the sink. UNREADABLE: error says why, in one line without the file's name.
+ */
+enum trace_end trace_read(
+    const char *path, struct texts *texts, const struct trace_sink *sink, char error[256]);
 
 #endif

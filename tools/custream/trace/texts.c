@@ -7,18 +7,22 @@
 
 enum { BLOCK = 64 * 1024 };
 
-/* Of fewer than eight bytes, a number that no others of the same length have. Without a copy byte by byte, which a processor reads back slowly. */
+/* Of fewer than eight bytes, a number that no others of the same length have. Without a copy byte
+ * by byte, which a processor reads back slowly. */
 static uint64_t few(const char *at, size_t length)
 {
     const unsigned char *byte = (const unsigned char *)at;
     uint32_t first, last;
-    if (length < 4) return length ? (uint64_t)byte[0] << 16 | (uint64_t)byte[length / 2] << 8 | byte[length - 1] : 0;
+    if (length < 4)
+        return length ? (uint64_t)byte[0] << 16 | (uint64_t)byte[length / 2] << 8 | byte[length - 1]
+                      : 0;
     memcpy(&first, at, 4);
     memcpy(&last, at + length - 4, 4);
     return (uint64_t)first << 32 | last;
 }
 
-/* Eight bytes at a time, then what is left: kernels' names are long. The constants are those of MurmurHash64A (public domain). */
+/* Eight bytes at a time, then what is left: kernels' names are long. The constants are those of
+ * MurmurHash64A (public domain). */
 static uint64_t hash(const char *at, size_t length)
 {
     uint64_t h = length * 0xc6a4a7935bd1e995, word;
@@ -56,14 +60,16 @@ static void slots_make(struct texts *texts, uint32_t count)
     texts->slots = calloc(count, sizeof *texts->slots);
     if (!texts->slots) out_of_memory();
     texts->slot_mask = count - 1;
-    for (uint32_t n = 1; n < texts->count; n++) *slot_of(texts, texts->by_number[n], length_of(texts->by_number[n])) = n;
+    for (uint32_t n = 1; n < texts->count; n++)
+        *slot_of(texts, texts->by_number[n], length_of(texts->by_number[n])) = n;
 }
 
 static char *room(struct texts *texts, size_t bytes)
 {
     if (bytes > texts->block_left) {
         const size_t size = bytes > BLOCK ? bytes : BLOCK;
-        texts->blocks = array_room(texts->blocks, texts->block_count, &texts->block_capacity, sizeof *texts->blocks);
+        texts->blocks = array_room(
+            texts->blocks, texts->block_count, &texts->block_capacity, sizeof *texts->blocks);
         if (!(texts->blocks[texts->block_count] = malloc(size))) out_of_memory();
         texts->block_count++;
         texts->block_next = texts->blocks[texts->block_count - 1];
@@ -105,7 +111,8 @@ text text_number(struct texts *texts, const char *at, size_t length)
         slot = slot_of(texts, at, length);
     }
     size_t capacity = texts->capacity;
-    texts->by_number = array_room(texts->by_number, texts->count, &capacity, sizeof *texts->by_number);
+    texts->by_number =
+        array_room(texts->by_number, texts->count, &capacity, sizeof *texts->by_number);
     texts->capacity = (uint32_t)capacity;
     texts->by_number[texts->count] = keep(texts, at, length);
     return *slot = texts->count++;
@@ -114,10 +121,15 @@ text text_number(struct texts *texts, const char *at, size_t length)
 text text_number_or(struct texts *texts, text guess, const char *at, size_t length)
 {
     const char *kept = texts->by_number[guess];
-    return guess && length_of(kept) == length && !memcmp(kept, at, length) ? guess : text_number(texts, at, length);
+    return guess && length_of(kept) == length && !memcmp(kept, at, length)
+               ? guess
+               : text_number(texts, at, length);
 }
 
-text text_find(const struct texts *texts, const char *word) { return *slot_of(texts, word, strlen(word)); }
+text text_find(const struct texts *texts, const char *word)
+{
+    return *slot_of(texts, word, strlen(word));
+}
 
 void texts_free(struct texts *texts)
 {

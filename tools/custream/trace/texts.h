@@ -8,20 +8,26 @@
 typedef uint32_t text;
 
 struct texts {
-    char **blocks;         /* what has been kept, each text behind its length and with a 0 at its end; never moved */
+    char **blocks; /* what has been kept, each text behind its length and with a 0 at its end; never
+                      moved */
     size_t block_count, block_capacity, block_left;
     char *block_next;
     const char **by_number;
     uint32_t count, capacity;
-    uint32_t *slots;       /* open addressing; slot_mask + 1 of them */
+    uint32_t *slots; /* open addressing; slot_mask + 1 of them */
     uint32_t slot_mask;
 };
 
 void texts_init(struct texts *texts);
 void texts_free(struct texts *texts);
-text text_number(struct texts *texts, const char *at, size_t length); /* its number, a new one if it is new */
-text text_number_or(struct texts *texts, text guess, const char *at, size_t length); /* the same, fast where the guess is right */
-text text_find(const struct texts *texts, const char *word);          /* 0: nobody has said it */
-static inline const char *text_of(const struct texts *texts, text number) { return number < texts->count ? texts->by_number[number] : ""; } /* "" of 0 */
+text text_number(
+    struct texts *texts, const char *at, size_t length); /* its number, a new one if it is new */
+text text_number_or(struct texts *texts, text guess, const char *at,
+    size_t length); /* the same, fast where the guess is right */
+text text_find(const struct texts *texts, const char *word); /* 0: nobody has said it */
+static inline const char *text_of(const struct texts *texts, text number)
+{
+    return number < texts->count ? texts->by_number[number] : "";
+} /* "" of 0 */
 
 #endif

@@ -13,8 +13,17 @@
 #include <unistd.h>
 #include <yyjson.h>
 
-/* ROUNDS: so often the end of a file is read that changes meanwhile. UNSURE: of one gzip member, whose sum is not known yet. */
-enum { CHUNK = 512 << 10, IN = 2 * CHUNK, ROUNDS = 100, UNSURE = 2 << 20, HEADER_MOST = 34 << 20, TRAILER_MOST = 34 << 20, LINE_MOST = 17 << 20 };
+/* ROUNDS: so often the end of a file is read that changes meanwhile. UNSURE: of one gzip member,
+ * whose sum is not known yet. */
+enum {
+    CHUNK = 512 << 10,
+    IN = 2 * CHUNK,
+    ROUNDS = 100,
+    UNSURE = 2 << 20,
+    HEADER_MOST = 34 << 20,
+    TRAILER_MOST = 34 << 20,
+    LINE_MOST = 17 << 20
+};
 
 static const char rows[] = "\"traceEvents\":[";
 
@@ -58,7 +67,9 @@ static ssize_t read_at(const struct torn *torn, unsigned char *to, size_t room, 
     const size_t before = at < more->at ? (size_t)(more->at - at) : 0;
     const ssize_t got = before ? read_file(torn->fd, to, before, at) : 0;
     if (got < (ssize_t)before) return got;
-    const size_t behind = (size_t)(at + got - more->at), left = behind < more->length ? more->length - behind : 0, n = left < room - before ? left : room - before;
+    const size_t behind = (size_t)(at + got - more->at),
+                 left = behind < more->length ? more->length - behind : 0,
+                 n = left < room - before ? left : room - before;
     memcpy(to + got, more->bytes + behind, n);
     return got + (ssize_t)n;
 }
@@ -71,8 +82,9 @@ static off_t size_of(const struct torn *torn)
     return fstat(torn->fd, &about) ? 0 : about.st_size;
 }
 
-/* The file's process may be writing. Only what is less than a trailer before the end of the file changes (out/output.c): it is read again together with what
- * follows it, and the end is read until it has been the same twice. What comes of it is the file as it was at one moment. */
+/* The file's process may be writing. Only what is less than a trailer before the end of the file
+ * changes (out/output.c): it is read again together with what follows it, and the end is read until
+ * it has been the same twice. What comes of it is the file as it was at one moment. */
 static ssize_t read_settled(struct torn *torn, unsigned char *to, size_t room)
 {
     const off_t at = torn->from + (off_t)(torn->in_from + torn->in_end);
@@ -120,13 +132,16 @@ static int more_bytes(struct torn *torn)
 
 static void room_for(struct torn *torn, size_t bytes)
 {
-    while (torn->length + bytes >= torn->capacity) torn->held = array_room(torn->held, torn->capacity, &torn->capacity, 1);
+    while (torn->length + bytes >= torn->capacity)
+        torn->held = array_room(torn->held, torn->capacity, &torn->capacity, 1);
 }
 
 static void member_ends(struct torn *torn)
 {
-    torn->members = array_room(torn->members, torn->member_count, &torn->member_capacity, sizeof *torn->members);
-    torn->members[torn->member_count++] = (struct torn_member){torn->in_from + torn->in_at, torn->text_from + torn->length};
+    torn->members = array_room(
+        torn->members, torn->member_count, &torn->member_capacity, sizeof *torn->members);
+    torn->members[torn->member_count++] =
+        (struct torn_member){torn->in_from + torn->in_at, torn->text_from + torn->length};
 }
 
 /* A tear is near the end of the file, and behind it begins no member. All else is damage. */
@@ -136,13 +151,16 @@ static bool is_torn_member(struct torn *torn)
     while (torn->in_end - torn->in_at <= TORN_BEHIND && (got = more_bytes(torn)) > 0) {}
     const size_t n = torn->in_end - torn->in_at;
     if (n > TORN_BEHIND) return false;
-    for (const unsigned char *at = torn->in + torn->in_at, *end = torn->in + torn->in_end; (at = memmem(at, (size_t)(end - at), GZ_MAGIC, 3)); at++)
+    for (const unsigned char *at = torn->in + torn->in_at, *end = torn->in + torn->in_end;
+        (at = memmem(at, (size_t)(end - at), GZ_MAGIC, 3)); at++)
         if (gz_last_member(at, (size_t)(end - at), NULL)) return false;
     return true;
 }
 
-/* Only the trailer of a flush has room in its header, so that the next one may take its place, and it stands at the end. More behind it was written over it
- * while the file was read or copied: what is read is its beginning, and then the rest of what came. Who packs anew may leave room in every member. */
+/* Only the trailer of a flush has room in its header, so that the next one may take its place, and
+ * it stands at the end. More behind it was written over it while the file was read or copied: what
+ * is read is its beginning, and then the rest of what came. Who packs anew may leave room in every
+ * member. */
 static bool is_written_over(const struct torn *torn) { return torn->spare && !torn->all_spare; }
 
 static void member_begins(struct torn *torn)
@@ -179,11 +197,17 @@ static int unpack(struct torn *torn)
             member_ends(torn);
             inflateReset(&torn->stream);
             while (torn->in_end - torn->in_at < 2 && more_bytes(torn) > 0) {}
-            if (torn->in_end - torn->in_at < 2 || memcmp(torn->in + torn->in_at, GZ_MAGIC, 2)) return torn->ended = true, made > 0; /* as gzip, which ignores what is there */
+            if (torn->in_end - torn->in_at < 2 || memcmp(torn->in + torn->in_at, GZ_MAGIC, 2))
+                return torn->ended = true, made > 0; /* as gzip, which ignores what is there */
         } else if (status != Z_OK && status != Z_BUF_ERROR) {
-            snprintf(torn->error, sizeof torn->error, "damaged gzip data: %.100s", torn->stream.msg ? torn->stream.msg : "out of memory");
+            snprintf(torn->error, sizeof torn->error, "damaged gzip data: %.100s",
+                torn->stream.msg ? torn->stream.msg : "out of memory");
             torn->bad = true;
-            torn->early = torn->member_count && (is_written_over(torn) || is_torn_member(torn)); /* over the first member nothing stood that could be left */
+            torn->early =
+                torn->member_count &&
+                (is_written_over(torn) ||
+                    is_torn_member(
+                        torn)); /* over the first member nothing stood that could be left */
             return 0;
         }
         if (made) return 1;
@@ -194,9 +218,11 @@ static int more_text(struct torn *torn)
 {
     int got;
     if (torn->packed) return unpack(torn);
-    if (torn->in_at == torn->in_end && (got = more_bytes(torn)) <= 0) return !got && torn->skips ? fail(torn, "no line begins in its last bytes") : got;
+    if (torn->in_at == torn->in_end && (got = more_bytes(torn)) <= 0)
+        return !got && torn->skips ? fail(torn, "no line begins in its last bytes") : got;
     if (torn->skips) {
-        const unsigned char *newline = memchr(torn->in + torn->in_at, '\n', torn->in_end - torn->in_at);
+        const unsigned char *newline =
+            memchr(torn->in + torn->in_at, '\n', torn->in_end - torn->in_at);
         torn->skips = !newline;
         torn->in_at = newline ? (size_t)(newline + 1 - torn->in) : torn->in_end;
     }
@@ -214,13 +240,15 @@ static int find_out_if_packed(struct torn *torn)
     while (torn->in_end < 2 && (got = more_bytes(torn)) > 0) {}
     if (got < 0) return -1;
     torn->packed = torn->in_end >= 2 && !memcmp(torn->in, GZ_MAGIC, 2);
-    if (torn->packed && inflateInit2(&torn->stream, GZ) != Z_OK) return torn->packed = false, fail(torn, "out of memory");
+    if (torn->packed && inflateInit2(&torn->stream, GZ) != Z_OK)
+        return torn->packed = false, fail(torn, "out of memory");
     return 1;
 }
 
 /* --- what may go out while more may come --- */
 
-/* The text that is whatever comes: of a gzip member only once its sum was right, or where the member is very long. */
+/* The text that is whatever comes: of a gzip member only once its sum was right, or where the
+ * member is very long. */
 static size_t sure_length(const struct torn *torn)
 {
     if (!torn->packed) return torn->length;
@@ -231,7 +259,8 @@ static size_t sure_length(const struct torn *torn)
 
 static bool header_ends(struct torn *torn)
 {
-    char *at = memmem(torn->held, torn->length, rows, sizeof rows - 1), *end = at ? memchr(at, '\n', torn->length - (size_t)(at - torn->held)) : NULL;
+    char *at = memmem(torn->held, torn->length, rows, sizeof rows - 1),
+         *end = at ? memchr(at, '\n', torn->length - (size_t)(at - torn->held)) : NULL;
     if (end) torn->rows_from = torn->text_from + (size_t)(end - torn->held) + 1;
     torn->scanned = end ? (size_t)(end - torn->held) : 0;
     return end != NULL;
@@ -241,7 +270,9 @@ static bool header_ends(struct torn *torn)
 static void leave_out(struct torn *torn)
 {
     const off_t begin = size_of(torn) - torn->last;
-    if (!torn->last || torn->packed || torn->from < 0 || begin <= torn->from + (off_t)(torn->in_from + torn->in_end)) return;
+    if (!torn->last || torn->packed || torn->from < 0 ||
+        begin <= torn->from + (off_t)(torn->in_from + torn->in_end))
+        return;
     torn->in_from = (uint64_t)(begin - torn->from);
     torn->in_at = torn->in_end = 0;
     torn->length = (size_t)(torn->rows_from - torn->text_from);
@@ -280,7 +311,8 @@ static size_t ready(struct torn *torn)
     if (!torn->rows_from) return torn->flows = true, torn->length;
     if (!torn->trailer) look_for_trailer(torn);
     size_t end = sure_length(torn);
-    if (torn->trailer && torn->trailer - torn->text_from < end) end = (size_t)(torn->trailer - torn->text_from);
+    if (torn->trailer && torn->trailer - torn->text_from < end)
+        end = (size_t)(torn->trailer - torn->text_from);
     else end = end > TORN_BEHIND ? end - TORN_BEHIND : 0;
     const size_t most = torn->trailer ? TRAILER_MOST : LINE_MOST;
     end = line_before(torn, end);
@@ -292,12 +324,15 @@ static size_t ready(struct torn *torn)
 
 enum state { WHOLE, BEGUN, FOLLOWED, WRONG };
 
-/* Whether a value begins there, by what its text is. `end`: where it ends, if it does. FOLLOWED: more than blanks stand behind it. */
+/* Whether a value begins there, by what its text is. `end`: where it ends, if it does. FOLLOWED:
+ * more than blanks stand behind it. */
 static enum state value_state(const char *text, size_t length, size_t *end)
 {
-    const yyjson_read_flag flags = YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE | YYJSON_READ_STOP_WHEN_DONE;
+    const yyjson_read_flag flags =
+        YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE | YYJSON_READ_STOP_WHEN_DONE;
     yyjson_read_err error;
-    yyjson_doc *doc = length ? yyjson_read_opts((char *)(uintptr_t)text, length, flags, NULL, &error) : NULL;
+    yyjson_doc *doc =
+        length ? yyjson_read_opts((char *)(uintptr_t)text, length, flags, NULL, &error) : NULL;
     if (!doc) return !length || error.code == YYJSON_READ_ERROR_UNEXPECTED_END ? BEGUN : WRONG;
     *end = yyjson_doc_get_read_size(doc);
     yyjson_doc_free(doc);
@@ -320,8 +355,12 @@ static enum state trailer_state(const char *trailer, size_t length)
     return state;
 }
 
-/* The trailer of a flush has blanks at its end, so that a longer one may take its place. Whoever edits a file leaves none. */
-static bool ends_with_blanks(const struct torn *torn) { return torn->length > 3 && !memcmp(torn->held + torn->length - 3, "  \n", 3); }
+/* The trailer of a flush has blanks at its end, so that a longer one may take its place. Whoever
+ * edits a file leaves none. */
+static bool ends_with_blanks(const struct torn *torn)
+{
+    return torn->length > 3 && !memcmp(torn->held + torn->length - 3, "  \n", 3);
+}
 
 static void cut_at(struct torn *torn, size_t end, const char *where)
 {
@@ -347,11 +386,15 @@ static bool goes_on(const char *behind, size_t n)
     return false;
 }
 
-/* Rows without a trailer: the end of the last one behind which stands what belongs there. Bytes of the old trailer can make a row that looks whole. */
+/* Rows without a trailer: the end of the last one behind which stands what belongs there. Bytes of
+ * the old trailer can make a row that looks whole. */
 static void judge_rows(struct torn *torn)
 {
-    const size_t start = torn->rows_from > torn->text_from ? (size_t)(torn->rows_from - torn->text_from) : 0;
-    const uint64_t sure = torn->packed ? torn->member_count ? torn->members[torn->member_count - 1].text : 0 : UINT64_MAX;
+    const size_t start =
+        torn->rows_from > torn->text_from ? (size_t)(torn->rows_from - torn->text_from) : 0;
+    const uint64_t sure = torn->packed
+                              ? torn->member_count ? torn->members[torn->member_count - 1].text : 0
+                              : UINT64_MAX;
     size_t at = start, good = start, before = start;
     bool mixed = false;
     while (at < torn->length) {
@@ -367,8 +410,10 @@ static void judge_rows(struct torn *torn)
         if (torn->held[good] != ',') break;
     }
     if (mixed && torn->text_from + good > sure) good = before; /* its last bytes may be wrong */
-    if (good == start && torn->rows_from < torn->text_from) return; /* more than a tear: what is wrong is told by who reads it */
-    cut_at(torn, good, torn->length - good > 2 ? "it ends inside an event" : "the list of events does not end");
+    if (good == start && torn->rows_from < torn->text_from)
+        return; /* more than a tear: what is wrong is told by who reads it */
+    cut_at(torn, good,
+        torn->length - good > 2 ? "it ends inside an event" : "the list of events does not end");
 }
 
 static void judge_end(struct torn *torn)
@@ -384,9 +429,11 @@ static void judge_end(struct torn *torn)
     const size_t at = (size_t)(torn->trailer - torn->text_from);
     const enum state state = trailer_state(torn->held + at, torn->length - at);
     if (state == WHOLE && !torn->early) return;
-    if (state == FOLLOWED && !torn->early && !ends_with_blanks(torn)) return; /* several texts in one file: no tear makes that */
+    if (state == FOLLOWED && !torn->early && !ends_with_blanks(torn))
+        return; /* several texts in one file: no tear makes that */
     if (state == WRONG && !torn->early && !ends_with_blanks(torn)) return;
-    const size_t least = torn->rows_from > torn->text_from ? (size_t)(torn->rows_from - torn->text_from) : 0;
+    const size_t least =
+        torn->rows_from > torn->text_from ? (size_t)(torn->rows_from - torn->text_from) : 0;
     cut_at(torn, without_blanks(torn, at, least), "it ends inside the trailer");
 }
 
@@ -411,7 +458,8 @@ int torn_next(struct torn *torn, const char **at, size_t *length)
     }
     if (torn->given) return *at = torn->held, *length = torn->given, 1;
     if (got < 0 || (torn->bad && !torn->cut)) return -1;
-    if (torn->early && !torn->cut) return torn->cut = true, fail(torn, "truncated: the gzip data ends too early");
+    if (torn->early && !torn->cut)
+        return torn->cut = true, fail(torn, "truncated: the gzip data ends too early");
     return 0;
 }
 
@@ -432,7 +480,8 @@ bool torn_rest(const struct torn *torn, struct rope *rest)
     size_t length;
     if (!left) return true;
     const int fd = fcntl(torn->fd, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0 || lseek(fd, (off_t)stands.file, SEEK_SET) < 0 || !torn_open(&again, fd)) return false;
+    if (fd < 0 || lseek(fd, (off_t)stands.file, SEEK_SET) < 0 || !torn_open(&again, fd))
+        return false;
     for (again.more = torn->more; left && torn_next(&again, &at, &length) > 0; left -= length) {
         if (length > left) length = left;
         rope_put(rest, at, length);

@@ -1,11 +1,15 @@
 /*
- * The text of a trace file, up to its last whole event. A process that is killed while it writes tears its file: new events stand over the beginning of the old
- * trailer, and the last of them is cut. Then what follows is nothing, or the rest of that trailer. In a .gz the last member is cut likewise.
+ * The text of a trace file, up to its last whole event. A process that is killed while it writes
+ * tears its file: new events stand over the beginning of the old trailer, and the last of them is
+ * cut. Then what follows is nothing, or the rest of that trailer. In a .gz the last member is cut
+ * likewise.
  *
- * Of a file whose process writes meanwhile it is the text at one moment: bytes of before and after a write never come together.
+ * Of a file whose process writes meanwhile it is the text at one moment: bytes of before and after
+ * a write never come together.
  *
- * Plain and gzip (several members are one text). What is held depends on the longest line and not on the file: text goes out once it is known to stand.
- * Only files that begin as custream's are judged. Text of all others goes out as it is.
+ * Plain and gzip (several members are one text). What is held depends on the longest line and not
+ * on the file: text goes out once it is known to stand. Only files that begin as custream's are
+ * judged. Text of all others goes out as it is.
  */
 #ifndef CS_TOOLS_TORN_H
 #define CS_TOOLS_TORN_H
@@ -18,7 +22,9 @@
 
 #include "tools/custream/trace/value.h"
 
-enum { TORN_BEHIND = 128 << 10 }; /* bytes: more than an old trailer, or the rest of it, which takes at most 65 KiB */
+enum {
+    TORN_BEHIND = 128 << 10
+}; /* bytes: more than an old trailer, or the rest of it, which takes at most 65 KiB */
 
 /* Bytes that stand in the place of those of the file from `at` on. */
 struct torn_more {
@@ -29,29 +35,32 @@ struct torn_more {
 
 struct torn {
     int fd;
-    const struct torn_more *more;    /* NULL: none. Of a regular file; set before the first torn_next() */
-    off_t last;                      /* of a plain file that is longer, only the header and so many last bytes, from the begin of a line on; 0: all. Set as `more` is */
+    const struct torn_more
+        *more;  /* NULL: none. Of a regular file; set before the first torn_next() */
+    off_t last; /* of a plain file that is longer, only the header and so many last bytes, from the
+                   begin of a line on; 0: all. Set as `more` is */
     bool partly, skips;              /* that is so; the begin of that line has not come */
     off_t from;                      /* where it begins in a regular file; -1: it is none */
     bool all;                        /* its end has been read */
     bool packed, ours, flows, ended; /* flows: nothing more is judged */
     bool early, bad;                 /* the last gzip member is cut, or is damaged */
-    bool spare, all_spare;           /* the gzip member, or also the first one, has a field with room, as the trailer of a flush does */
+    bool spare, all_spare; /* the gzip member, or also the first one, has a field with room, as the
+                              trailer of a flush does */
     z_stream stream;
-    unsigned char *in;               /* of the file, from in_from on: in[in_at..in_end) is still to be unpacked */
+    unsigned char *in; /* of the file, from in_from on: in[in_at..in_end) is still to be unpacked */
     size_t in_at, in_end;
     uint64_t in_from;
-    char *held;                      /* text that has not gone out, but for the first `given` bytes */
+    char *held; /* text that has not gone out, but for the first `given` bytes */
     size_t length, capacity, given, scanned;
-    uint64_t text_from, rows_from;   /* where in the text held[0] and the first row stand */
-    uint64_t trailer;                /* and the trailer; 0: it has not been met */
+    uint64_t text_from, rows_from; /* where in the text held[0] and the first row stand */
+    uint64_t trailer;              /* and the trailer; 0: it has not been met */
     struct torn_member {
-        uint64_t file, text;         /* where a whole member ended: in the file, and in its text */
+        uint64_t file, text; /* where a whole member ended: in the file, and in its text */
     } *members;
     size_t member_count, member_capacity;
-    bool cut;                        /* the text that goes out ends before the file does */
-    const char *where;               /* "it ends inside an event"; NULL: the file was not judged */
-    uint64_t end, dropped;           /* where the text ends then; bytes of text behind that */
+    bool cut;              /* the text that goes out ends before the file does */
+    const char *where;     /* "it ends inside an event"; NULL: the file was not judged */
+    uint64_t end, dropped; /* where the text ends then; bytes of text behind that */
     char error[160];
 };
 
@@ -62,9 +71,11 @@ void torn_close(struct torn *torn);
 /* 1: at[0..length) is the next text, until the next call; 0: the end; -1: torn->error says why. */
 int torn_next(struct torn *torn, const char **at, size_t *length);
 
-/* How much of the file stands behind the last whole event, as it is: all of a plain one up to there, whole members of a packed one. */
+/* How much of the file stands behind the last whole event, as it is: all of a plain one up to
+ * there, whole members of a packed one. */
 struct torn_member torn_stands(const struct torn *torn);
-/* The text between that and the end of the last whole event: of members that are cut. False: the file has changed. */
+/* The text between that and the end of the last whole event: of members that are cut. False: the
+ * file has changed. */
 bool torn_rest(const struct torn *torn, struct rope *rest);
 
 #endif

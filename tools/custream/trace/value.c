@@ -46,7 +46,8 @@ void rope_print(struct rope *text, const char *format, ...)
 void rope_string(struct rope *text, const char *string, size_t n)
 {
     char *at = cs_put_string(rope_room(text, 6 * n + 2), string, n);
-    for (size_t done = strnlen(string, n); done < n; done += 1 + strnlen(string + done + 1, n - done - 1)) {
+    for (size_t done = strnlen(string, n); done < n;
+        done += 1 + strnlen(string + done + 1, n - done - 1)) {
         char *quote = at - 1;
         at = cs_put_string(quote + 5, string + done + 1, n - done - 1);
         memcpy(quote, "\\u0000", 6); /* over the quote that the rest begins with */
@@ -62,7 +63,8 @@ static void scalar_print(struct rope *to, yyjson_val *value)
     case YYJSON_TYPE_STR: return rope_string(to, value->uni.str, unsafe_yyjson_get_len(value));
     case YYJSON_TYPE_NUM:
         at = rope_room(to, 24);
-        return rope_used(to, yyjson_is_uint(value) ? cs_put_uint(at, value->uni.u64) : cs_put_int(at, value->uni.i64));
+        return rope_used(to, yyjson_is_uint(value) ? cs_put_uint(at, value->uni.u64)
+                                                   : cs_put_int(at, value->uni.i64));
     case YYJSON_TYPE_BOOL: return rope_print(to, yyjson_is_true(value) ? "true" : "false");
     default: rope_literal(to, "null");
     }
@@ -86,13 +88,15 @@ void row_print(struct rope *to, yyjson_val *value)
         if (yyjson_is_ctn(at)) {
             rope_print(to, object ? "{" : "[");
             levels = array_room(levels, depth, &capacity, sizeof *levels);
-            levels[depth++] = (struct level){unsafe_yyjson_get_len(at) * (object ? 2 : 1), object, false};
+            levels[depth++] =
+                (struct level){unsafe_yyjson_get_len(at) * (object ? 2 : 1), object, false};
         } else {
             scalar_print(to, at);
         }
         if (name && yyjson_is_raw(at)) at++;
         else if (name) rope_literal(to, ":");
-        for (; depth && !levels[depth - 1].left; depth--) rope_print(to, levels[depth - 1].object ? "}" : "]");
+        for (; depth && !levels[depth - 1].left; depth--)
+            rope_print(to, levels[depth - 1].object ? "}" : "]");
     }
     free(levels);
 }
@@ -139,10 +143,12 @@ bool value_ns(yyjson_val *value, int64_t *ns)
     const char *const text = text_of_value(value, &length), *const end = text + length, *at = text;
     const bool negative = *at == '-';
     if (!negative && (*at < '0' || *at > '9')) return false;
-    for (at += negative; *at >= '0' && *at <= '9' && at - text < DIGITS + negative; at++) whole = whole * 10 + (*at - '0');
+    for (at += negative; *at >= '0' && *at <= '9' && at - text < DIGITS + negative; at++)
+        whole = whole * 10 + (*at - '0');
     if (whole > TIME_MAX / 1000) return false;
     if (*at == '.')
-        for (at++; *at >= '0' && *at <= '9' && decimals < 3; at++, decimals++) whole = whole * 10 + (*at - '0');
+        for (at++; *at >= '0' && *at <= '9' && decimals < 3; at++, decimals++)
+            whole = whole * 10 + (*at - '0');
     for (; decimals < 3; decimals++) whole *= 10;
     *ns = negative ? -whole : whole;
     if (at == end) return true;
@@ -154,7 +160,8 @@ bool value_ns(yyjson_val *value, int64_t *ns)
 
 bool value_natural(yyjson_val *value, uint64_t *number)
 {
-    static const uint64_t exact = UINT64_C(1) << 53; /* what check takes of numbers that are no times, too */
+    static const uint64_t exact = UINT64_C(1)
+                                  << 53; /* what check takes of numbers that are no times, too */
     size_t length;
     const char *at = text_of_value(value, &length);
     const bool hex = yyjson_is_str(value) && !strncasecmp(at, "0x", 2);
@@ -162,7 +169,9 @@ bool value_natural(yyjson_val *value, uint64_t *number)
     else {
         at += hex ? 2 : 0;
         length -= hex ? 2 : 0;
-        if (!length || length > 16 || strspn(at, hex ? "0123456789abcdefABCDEF" : "0123456789") != length) return false;
+        if (!length || length > 16 ||
+            strspn(at, hex ? "0123456789abcdefABCDEF" : "0123456789") != length)
+            return false;
         *number = strtoull(at, NULL, hex ? 16 : 10);
     }
     return *number < exact;
@@ -181,7 +190,8 @@ uint64_t value_hash(uint64_t before, yyjson_val *value)
     const size_t count = !value ? 0 : yyjson_is_ctn(value) ? value->uni.ofs / sizeof *value : 1;
     for (yyjson_val *one = value; one < value + count; one++) {
         size_t length;
-        const char *text = text_of_value(one, &length), *const quote = yyjson_is_str(one) ? "\"" : "";
+        const char *text = text_of_value(one, &length), *const quote =
+                                                            yyjson_is_str(one) ? "\"" : "";
         hash = mix(mix(mix(hash, quote, strlen(quote)), text, length), quote, strlen(quote));
         if (yyjson_is_num(one)) hash = mix(hash, (const char *)&one->uni.u64, sizeof one->uni.u64);
     }

@@ -1,6 +1,6 @@
 /*
- * Values of a trace as yyjson has them, of JSON and of packets alike: what they say, and their text.
- * Numbers of JSON are raw texts; those of packets are whole numbers, or raw texts.
+ * Values of a trace as yyjson has them, of JSON and of packets alike: what they say, and their
+ * text. Numbers of JSON are raw texts; those of packets are whole numbers, or raw texts.
  */
 #ifndef CS_TRACE_VALUE_H
 #define CS_TRACE_VALUE_H
@@ -17,8 +17,12 @@ struct rope {
     char *at;
     size_t length, capacity;
 };
-char *rope_room(struct rope *text, size_t n); /* where n bytes may go; rope_used says how many did */
-static inline void rope_used(struct rope *text, const char *end) { text->length = (size_t)(end - text->at); }
+char *rope_room(
+    struct rope *text, size_t n); /* where n bytes may go; rope_used says how many did */
+static inline void rope_used(struct rope *text, const char *end)
+{
+    text->length = (size_t)(end - text->at);
+}
 void rope_put(struct rope *text, const char *bytes, size_t n);
 #define rope_literal(text, literal) rope_put(text, literal, sizeof(literal) - 1)
 void rope_print(struct rope *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

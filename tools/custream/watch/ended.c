@@ -28,12 +28,15 @@ struct pidfd_info_64 {
 #define SO_PEERPIDFD 77
 #endif
 
-/* The socket's own pidfd comes first (Linux 6.5): it is of no later process with that number, and from Linux 6.16 on there is one of a process that is no more. */
+/* The socket's own pidfd comes first (Linux 6.5): it is of no later process with that number, and
+ * from Linux 6.16 on there is one of a process that is no more. */
 struct ending ending_of(int socket, pid_t pid)
 {
     char file[64];
     struct ending ending = {.pidfd = -1};
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &ending.pidfd, &(socklen_t){sizeof ending.pidfd})) ending.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (getsockopt(
+            socket, SOL_SOCKET, SO_PEERPIDFD, &ending.pidfd, &(socklen_t){sizeof ending.pidfd}))
+        ending.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     snprintf(file, sizeof file, "/proc/%d/stat", (int)pid);
     ending.stat = open(file, O_RDONLY | O_CLOEXEC);
     return ending;
@@ -46,14 +49,17 @@ void ending_close(struct ending *ending)
     *ending = (struct ending){.pidfd = -1, .stat = -1};
 }
 
-/* The last field, until the parent has asked. While threads still end it is there too, but for 0, and so is another number of a process that has been stopped. */
+/* The last field, until the parent has asked. While threads still end it is there too, but for 0,
+ * and so is another number of a process that has been stopped. */
 static void look(struct ending *ending, bool over)
 {
     char text[1024];
     const ssize_t n = ending->stat >= 0 ? pread(ending->stat, text, sizeof text - 1, 0) : -1;
     text[n > 0 ? n : 0] = 0;
     const char *end = strrchr(text, ')'), *last = strrchr(text, ' ');
-    if (!end || strlen(end) < 3 || (over ? !strchr("ZX", end[2]) : strchr("Tt", end[2]) || !atoi(last))) return;
+    if (!end || strlen(end) < 3 ||
+        (over ? !strchr("ZX", end[2]) : strchr("Tt", end[2]) || !atoi(last)))
+        return;
     ending->status = atoi(last);
     ending->known = true;
 }
@@ -76,9 +82,28 @@ static const char *signal_name(int number, char *room, size_t size)
         const char *name;
     } names[] = {
 #define SIGNAL(name) {name, #name}
-        SIGNAL(SIGHUP), SIGNAL(SIGINT), SIGNAL(SIGQUIT), SIGNAL(SIGILL), SIGNAL(SIGTRAP), SIGNAL(SIGABRT), SIGNAL(SIGBUS), SIGNAL(SIGFPE),
-        SIGNAL(SIGKILL), SIGNAL(SIGUSR1), SIGNAL(SIGSEGV), SIGNAL(SIGUSR2), SIGNAL(SIGPIPE), SIGNAL(SIGALRM), SIGNAL(SIGTERM), SIGNAL(SIGXCPU),
-        SIGNAL(SIGXFSZ), SIGNAL(SIGVTALRM), SIGNAL(SIGPROF), SIGNAL(SIGIO), SIGNAL(SIGPWR), SIGNAL(SIGSYS),
+        SIGNAL(SIGHUP),
+        SIGNAL(SIGINT),
+        SIGNAL(SIGQUIT),
+        SIGNAL(SIGILL),
+        SIGNAL(SIGTRAP),
+        SIGNAL(SIGABRT),
+        SIGNAL(SIGBUS),
+        SIGNAL(SIGFPE),
+        SIGNAL(SIGKILL),
+        SIGNAL(SIGUSR1),
+        SIGNAL(SIGSEGV),
+        SIGNAL(SIGUSR2),
+        SIGNAL(SIGPIPE),
+        SIGNAL(SIGALRM),
+        SIGNAL(SIGTERM),
+        SIGNAL(SIGXCPU),
+        SIGNAL(SIGXFSZ),
+        SIGNAL(SIGVTALRM),
+        SIGNAL(SIGPROF),
+        SIGNAL(SIGIO),
+        SIGNAL(SIGPWR),
+        SIGNAL(SIGSYS),
 #undef SIGNAL
     };
     for (size_t i = 0; i < CS_COUNT(names); i++)
@@ -90,6 +115,8 @@ static const char *signal_name(int number, char *room, size_t size)
 const char *ending_name(struct ending *ending, char *room, size_t size)
 {
     look(ending, true);
-    if (!status_by_pidfd(ending->pidfd, &ending->status) && !ending->known) return "an unknown cause";
-    return WIFSIGNALED(ending->status) ? signal_name(WTERMSIG(ending->status), room, size) : "exit_group";
+    if (!status_by_pidfd(ending->pidfd, &ending->status) && !ending->known)
+        return "an unknown cause";
+    return WIFSIGNALED(ending->status) ? signal_name(WTERMSIG(ending->status), room, size)
+                                       : "exit_group";
 }

@@ -42,12 +42,14 @@ static void close_others(const int *kept, size_t count)
     }
 }
 
-/* Of the program's descriptors it keeps stderr alone. Of its signals none: who stops a run asks the program to end, and it ends with that. */
+/* Of the program's descriptors it keeps stderr alone. Of its signals none: who stops a run asks the
+ * program to end, and it ends with that. */
 static void let_go_of_the_program(const struct watched *watched)
 {
     sigset_t all;
     struct rlimit files;
-    const int kept[] = {watched->listener, watched->root, watched->leash}, nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int kept[] = {watched->listener, watched->root, watched->leash},
+              nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     setsid();
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -58,7 +60,9 @@ static void let_go_of_the_program(const struct watched *watched)
         if (fcntl(STDERR_FILENO, F_GETFD) < 0) dup2(nothing, STDERR_FILENO);
     }
     close_others(kept, CS_COUNT(kept));
-    if (!getrlimit(RLIMIT_NOFILE, &files)) files.rlim_cur = files.rlim_max, setrlimit(RLIMIT_NOFILE, &files); /* three for each process */
+    if (!getrlimit(RLIMIT_NOFILE, &files))
+        files.rlim_cur = files.rlim_max,
+        setrlimit(RLIMIT_NOFILE, &files); /* three for each process */
     prctl(PR_SET_NAME, "custream-watch");
     if (chdir("/")) {} /* then its folder stays in use */
 }
@@ -78,13 +82,17 @@ static int listen_at(const char *name)
     struct sockaddr_un address;
     const socklen_t size = cs_watch_address(&address, name);
     const int fd = above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, size) && !listen(fd, WAITING_MOST)) return fd;
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, size) && !listen(fd, WAITING_MOST))
+        return fd;
     if (fd >= 0) close(fd);
     return -1;
 }
 
 /* Children of before exec: their ends are the program's to hear of. */
-static bool has_children(void) { return !waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) || errno != ECHILD; }
+static bool has_children(void)
+{
+    return !waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) || errno != ECHILD;
+}
 
 /* The first child: makes the watcher, says so, and ends when it may. */
 _Noreturn static void make_watcher(struct watched *watched, int gate)
@@ -99,9 +107,11 @@ _Noreturn static void make_watcher(struct watched *watched, int gate)
     _exit(0);
 }
 
-/* A child that ends at once, whose child the watcher is: so that belongs to init, or to whoever looks after orphans. The first child sends no signal and leaves no status.
- * If there are no others, it is not waited for either, and the children that the program has waited for have used nothing. Others may end at any moment, so SIGCHLD is
- * not ignored then: the system would reap them. Whoever adopts orphans does not for the moment in which the first child ends. */
+/* A child that ends at once, whose child the watcher is: so that belongs to init, or to whoever
+ * looks after orphans. The first child sends no signal and leaves no status. If there are no
+ * others, it is not waited for either, and the children that the program has waited for have used
+ * nothing. Others may end at any moment, so SIGCHLD is not ignored then: the system would reap
+ * them. Whoever adopts orphans does not for the moment in which the first child ends. */
 static bool fork_twice(struct watched *watched)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -134,7 +144,8 @@ static bool make(struct watched *watched, const char *name)
     watched->root_pid = getpid();
     watched->root = above((int)syscall(SYS_pidfd_open, watched->root_pid, 0));
     watched->listener = watched->root >= 0 ? listen_at(name) : -1;
-    if (watched->listener >= 0 && !pipe2(ends, O_CLOEXEC)) watched->leash = above(ends[0]), leash = above(ends[1]);
+    if (watched->listener >= 0 && !pipe2(ends, O_CLOEXEC))
+        watched->leash = above(ends[0]), leash = above(ends[1]);
     const bool made = leash >= 0 && watched->leash >= 0 && fork_twice(watched);
     if (watched->root >= 0) close(watched->root);
     if (watched->listener >= 0) close(watched->listener);
@@ -142,7 +153,8 @@ static bool make(struct watched *watched, const char *name)
     return made;
 }
 
-/* The watcher takes as many as it may have. With fewer than for one process it would hear of that, and could not read its file. */
+/* The watcher takes as many as it may have. With fewer than for one process it would hear of that,
+ * and could not read its file. */
 static bool has_descriptors(void)
 {
     struct rlimit files;
@@ -162,14 +174,17 @@ static bool is_watched(void)
     return there;
 }
 
-/* The first process of a pid namespace adopts all orphans, and when it ends the system kills the others: there a watcher would be the program's child, and of no use. */
+/* The first process of a pid namespace adopts all orphans, and when it ends the system kills the
+ * others: there a watcher would be the program's child, and of no use. */
 bool watch_start(const struct watch_plan *plan)
 {
     char name[64];
     unsigned long long random = 0;
     if (!plan->report && is_watched()) return true;
-    struct watched watched = {.plan = *plan, .listener = -1, .root = -1, .leash = -1, .folder = getcwd(NULL, 0)};
-    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = (unsigned long long)(uintptr_t)&name;
+    struct watched watched = {
+        .plan = *plan, .listener = -1, .root = -1, .leash = -1, .folder = getcwd(NULL, 0)};
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
+        random = (unsigned long long)(uintptr_t)&name;
     snprintf(name, sizeof name, "%d-%llx", (int)getpid(), random);
     const bool made = !plan->off && getpid() != 1 && has_descriptors() && make(&watched, name);
     free(watched.folder);

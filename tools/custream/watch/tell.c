@@ -13,8 +13,8 @@
 #include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
 
-/* LINES_MOST: of traces of which nothing is missing, or nothing but what an exec ended; a run of hundreds of processes is told in sum.
- * REPORTS_MOST: of as many traces. */
+/* LINES_MOST: of traces of which nothing is missing, or nothing but what an exec ended; a run of
+ * hundreds of processes is told in sum. REPORTS_MOST: of as many traces. */
 enum { LINE_MOST = 8192, LINES_MOST = 8, REPORTS_MOST = LINES_MOST };
 
 #define IS_APART "The program has mounts of its own: the file has that name in them"
@@ -42,7 +42,8 @@ static void remember(struct told *told, const char *path)
 {
     char *copy = strdup(path);
     if (!copy) out_of_memory();
-    told->files = array_room(told->files, told->file_count, &told->file_capacity, sizeof *told->files);
+    told->files =
+        array_room(told->files, told->file_count, &told->file_capacity, sizeof *told->files);
     told->files[told->file_count++] = copy;
 }
 
@@ -51,15 +52,18 @@ static void remember(struct told *told, const char *path)
 /* Its process became another program, and had written all calls before. */
 static bool is_exec(const struct cs_verdict *v)
 {
-    return !v->complete && v->ended_by && !strcmp(v->ended_by, "exec") && (!v->recovered || v->all_calls) && !v->no_memory_for;
+    return !v->complete && v->ended_by && !strcmp(v->ended_by, "exec") &&
+           (!v->recovered || v->all_calls) && !v->no_memory_for;
 }
 
 static bool is_whole(const struct cs_verdict *v)
 {
-    return (v->complete || is_exec(v)) && !v->ended && !v->lost_calls && !v->lost_work && !v->untimed && !cs_verdict_has_gaps(v) && !v->gpu_cause;
+    return (v->complete || is_exec(v)) && !v->ended && !v->lost_calls && !v->lost_work &&
+           !v->untimed && !cs_verdict_has_gaps(v) && !v->gpu_cause;
 }
 
-/* Of a process that could not say so itself. `brief`: an order that would be lost is said, and no more. */
+/* Of a process that could not say so itself. `brief`: an order that would be lost is said, and no
+ * more. */
 static void tell_audit(const cJSON *trailer, bool brief)
 {
     const cJSON *audit = cJSON_GetObjectItemCaseSensitive(trailer, "defaultStreamAudit");
@@ -67,10 +71,12 @@ static void tell_audit(const cJSON *trailer, bool brief)
     const cJSON *lost = cJSON_GetObjectItemCaseSensitive(audit, "lost_orders");
     if (!verdict) return;
     if (cJSON_IsNumber(lost) && lost->valuedouble > 0)
-        say("custream: audit: %s for per-thread default streams, as far as was recorded: %.0f order%s would be lost; the trace lists them", verdict,
-            lost->valuedouble, lost->valuedouble == 1 ? "" : "s");
+        say("custream: audit: %s for per-thread default streams, as far as was recorded: %.0f "
+            "order%s would be lost; the trace lists them",
+            verdict, lost->valuedouble, lost->valuedouble == 1 ? "" : "s");
     else if (!brief) {
-        const char *doubt = cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(audit, "doubts"), 0));
+        const char *doubt = cJSON_GetStringValue(
+            cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(audit, "doubts"), 0));
         if (doubt) say("custream: audit: %s for per-thread default streams: %s", verdict, doubt);
         else say("custream: audit: %s, as far as was recorded", verdict);
     }
@@ -86,7 +92,8 @@ static void unused_add(struct told *told, int rule, const char *match)
     }
     char *copy = told->traces == 1 ? strdup(match) : NULL;
     if (!copy) return;
-    told->unused = array_room(told->unused, told->unused_count, &told->unused_capacity, sizeof *told->unused);
+    told->unused =
+        array_room(told->unused, told->unused_count, &told->unused_capacity, sizeof *told->unused);
     told->unused[told->unused_count++] = (struct unused){rule, copy, 1};
 }
 
@@ -94,8 +101,7 @@ static void unused_read(struct told *told, const cJSON *trailer)
 {
     const cJSON *one;
     told->traces++;
-    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(trailer, "unusedRules"))
-    {
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(trailer, "unusedRules")) {
         const cJSON *rule = cJSON_GetObjectItemCaseSensitive(one, "rule");
         const char *match = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "match"));
         if (cJSON_IsNumber(rule) && match) unused_add(told, rule->valueint, match);
@@ -105,7 +111,8 @@ static void unused_read(struct told *told, const cJSON *trailer)
 static void unused_say(const struct told *told)
 {
     for (size_t i = 0; i < told->unused_count; i++)
-        if (told->unused[i].traces == told->traces) say("custream: policy: " CS_UNUSED_RULE, told->unused[i].rule, told->unused[i].match);
+        if (told->unused[i].traces == told->traces)
+            say("custream: policy: " CS_UNUSED_RULE, told->unused[i].rule, told->unused[i].match);
 }
 
 static void tell_verdict(const char *shown, const struct cs_verdict *verdict, bool apart)
@@ -114,7 +121,8 @@ static void tell_verdict(const char *shown, const struct cs_verdict *verdict, bo
     size_t n = cs_verdict_put(line, LINE_MOST, 0, "custream: %s: ", shown);
     n = cs_verdict_sentence(line, LINE_MOST, n, verdict);
     n = cs_verdict_put(line, LINE_MOST, n, ". ");
-    put_line(line, apart ? cs_verdict_put(line, LINE_MOST, n, IS_APART) : cs_verdict_advice(line, LINE_MOST, n, shown));
+    put_line(line, apart ? cs_verdict_put(line, LINE_MOST, n, IS_APART)
+                         : cs_verdict_advice(line, LINE_MOST, n, shown));
 }
 
 /* No advice to look at another file of that name. */
@@ -123,9 +131,15 @@ static void tell_unread(const struct told_trace *trace, const char *shown)
     char line[LINE_MOST + 1];
     size_t n = cs_verdict_put(line, LINE_MOST, 0, "custream: %s: ", shown);
     if (trace->by) n = cs_verdict_put(line, LINE_MOST, n, "ended by %s; ", trace->by);
-    if (!trace->there) n = cs_verdict_put(line, LINE_MOST, n, "the file of the trace has another name, was removed, or is in mounts of the program's own");
-    else if (trace->apart) n = cs_verdict_put(line, LINE_MOST, n, "it has no end that can be read. " IS_APART);
-    else n = cs_verdict_put(line, LINE_MOST, n, "it has no end that can be read: custream check %s", shown);
+    if (!trace->there)
+        n = cs_verdict_put(line, LINE_MOST, n,
+            "the file of the trace has another name, was removed, or is in mounts of the program's "
+            "own");
+    else if (trace->apart)
+        n = cs_verdict_put(line, LINE_MOST, n, "it has no end that can be read. " IS_APART);
+    else
+        n = cs_verdict_put(
+            line, LINE_MOST, n, "it has no end that can be read: custream check %s", shown);
     put_line(line, n);
 }
 
@@ -142,7 +156,8 @@ void tell_trace(struct told *told, const struct told_trace *trace)
         return;
     }
     unused_read(told, trailer);
-    told->per_thread |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(trailer, "perThreadDefaultStreams"));
+    told->per_thread |=
+        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(trailer, "perThreadDefaultStreams"));
     verdict_read(&verdict, trailer, room, sizeof room);
     const bool in_sum = told->lines >= LINES_MOST && is_whole(&verdict);
     if (trace->by && !verdict.complete) tell_audit(trailer, in_sum);
@@ -164,13 +179,17 @@ void tell_end(struct told *told, bool met, const struct watch_plan *plan)
     if (told->quiet) return;
     if (told->more.files) {
         char execs[64] = ", nothing lost";
-        if (told->more.execs) snprintf(execs, sizeof execs, "; incomplete: %llu ended by exec", told->more.execs);
-        say("custream: %llu more trace%s: %llu calls, %llu GPU operations%s", told->more.files, told->more.files == 1 ? "" : "s", told->more.calls,
-            told->more.operations, execs);
+        if (told->more.execs)
+            snprintf(execs, sizeof execs, "; incomplete: %llu ended by exec", told->more.execs);
+        say("custream: %llu more trace%s: %llu calls, %llu GPU operations%s", told->more.files,
+            told->more.files == 1 ? "" : "s", told->more.calls, told->more.operations, execs);
     }
     unused_say(told);
     if (told->per_thread) say("custream: per-thread default streams: " CS_NOT_AUDITED);
-    if (told->stranger) say("custream: process %d is another user's and was not watched: 'custream recover' finishes its trace after a kill", (int)told->stranger);
+    if (told->stranger)
+        say("custream: process %d is another user's and was not watched: 'custream recover' "
+            "finishes its trace after a kill",
+            (int)told->stranger);
     else if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
 }
 
@@ -193,9 +212,11 @@ void tell_report(const struct told *told)
 {
     for (size_t i = 0; i < told->file_count && i < REPORTS_MOST; i++) {
         if (write(STDERR_FILENO, "\n", 1) < 0) {}
-        if (told->file_count > 1) say("custream: report of %s:", cs_path_from(told->files[i], told->folder));
+        if (told->file_count > 1)
+            say("custream: report of %s:", cs_path_from(told->files[i], told->folder));
         report_one(told->files[i]);
     }
     if (told->file_count > REPORTS_MOST)
-        say("custream: no report of %zu more trace%s: custream report FILE", told->file_count - REPORTS_MOST, told->file_count == REPORTS_MOST + 1 ? "" : "s");
+        say("custream: no report of %zu more trace%s: custream report FILE",
+            told->file_count - REPORTS_MOST, told->file_count == REPORTS_MOST + 1 ? "" : "s");
 }

@@ -33,11 +33,13 @@ struct process {
     pid_t pid;
     struct ending ending;
     bool quiet, ended; /* ended: the library has finished the file */
-    struct told_trace unsaid; /* its process is to say it, and has not said that it will; no path: nothing is */
-    time_t execs;      /* when it was about to become another program; 0: it was not */
-    char *path;               /* NULL: no file so far */
+    struct told_trace
+        unsaid;   /* its process is to say it, and has not said that it will; no path: nothing is */
+    time_t execs; /* when it was about to become another program; 0: it was not */
+    char *path;   /* NULL: no file so far */
     struct file_id id;
-    int folder; /* of the file, as the process sees it, where that is another one than `path` leads to here; -1: it is none */
+    int folder; /* of the file, as the process sees it, where that is another one than `path` leads
+                   to here; -1: it is none */
     int rings;  /* its memfd; -1: it has none */
 };
 
@@ -46,10 +48,10 @@ static struct watch {
     struct process *processes;
     size_t count, most; /* of them, and for how many there are descriptors */
     struct told told;
-    int asks;       /* who waits for the report; -1: nobody */
-    int reporting;  /* a pidfd of who makes it; -1: nobody does */
+    int asks;      /* who waits for the report; -1: nobody */
+    int reporting; /* a pidfd of who makes it; -1: nobody does */
     pid_t reporter;
-    bool met;       /* some process used CUDA */
+    bool met; /* some process used CUDA */
     bool root_gone;
 } watch = {.asks = -1, .reporting = -1};
 
@@ -96,8 +98,10 @@ static bool take_in(int listener)
         free(process);
         return fd >= 0;
     }
-    *process = (struct process){.fd = fd, .pid = pid, .folder = -1, .rings = -1, .ending = ending_of(fd, pid)};
-    struct process **last = &watch.processes; /* the oldest is heard first: one program takes another one's place */
+    *process = (struct process){
+        .fd = fd, .pid = pid, .folder = -1, .rings = -1, .ending = ending_of(fd, pid)};
+    struct process **last =
+        &watch.processes; /* the oldest is heard first: one program takes another one's place */
     while (*last) last = &(*last)->next;
     *last = process;
     watch.count++;
@@ -110,17 +114,20 @@ static void unsaid_tell(struct process *process)
     unsaid_free(process);
 }
 
-/* The process has ended, or has become another program; `by`: before its file was complete. `speaks`: it is to say what there is to say. */
+/* The process has ended, or has become another program; `by`: before its file was complete.
+ * `speaks`: it is to say what there is to say. */
 static void process_over(struct process *process, const char *by, bool speaks)
 {
     if (process->path) {
         char within[PATH_MAX + 64];
         const bool apart = process->folder >= 0;
-        snprintf(within, sizeof within, "/proc/self/fd/%d%s", process->folder, strrchr(process->path, '/'));
+        snprintf(within, sizeof within, "/proc/self/fd/%d%s", process->folder,
+            strrchr(process->path, '/'));
         const char *path = apart ? within : process->path;
         const bool there = finish_is_there(path, process->id);
         cJSON *trailer = finish_file(path, process->id, by, process->rings);
-        process->unsaid = (struct told_trace){process->path, trailer, by, process->quiet, apart, there || trailer};
+        process->unsaid = (struct told_trace){
+            process->path, trailer, by, process->quiet, apart, there || trailer};
         process->path = NULL;
         if (!speaks) unsaid_tell(process);
     }
@@ -170,29 +177,37 @@ static void answer(const struct process *process, const char *word)
     if (write(process->fd, word, strlen(word)) < 0) {} /* it has ended meanwhile */
 }
 
-/* The order of the two words is what shim/base/watch.h says: first "wait", then the look for "spoke". */
+/* The order of the two words is what shim/base/watch.h says: first "wait", then the look for
+ * "spoke". */
 static void process_ends(struct process *process)
 {
     char next[8];
     process->ended = true;
     if (!watch.root_gone) answer(process, "wait");
-    const bool speaks = watch.root_gone || (recv(process->fd, next, sizeof next, MSG_PEEK | MSG_DONTWAIT) == 5 && !memcmp(next, "spoke", 5));
+    const bool speaks =
+        watch.root_gone || (recv(process->fd, next, sizeof next, MSG_PEEK | MSG_DONTWAIT) == 5 &&
+                               !memcmp(next, "spoke", 5));
     process_over(process, NULL, speaks);
     if (speaks) answer(process, "speak");
-    else if (process->pid == watch.watched->root_pid && report_begins()) watch.asks = fcntl(process->fd, F_DUPFD_CLOEXEC, 3);
+    else if (process->pid == watch.watched->root_pid && report_begins())
+        watch.asks = fcntl(process->fd, F_DUPFD_CLOEXEC, 3);
     else answer(process, "done");
 }
 
-/* A program may have mounts or a root of its own, which are gone with it: the folder stays as long as it is held. */
+/* A program may have mounts or a root of its own, which are gone with it: the folder stays as long
+ * as it is held. */
 static int folder_apart(const struct process *process)
 {
     char path[PATH_MAX + 64];
     struct stat its, ours;
-    const int n = (int)(strrchr(process->path, '/') - process->path) + 1, root = snprintf(path, sizeof path, "/proc/%d/root", (int)process->pid);
+    const int n = (int)(strrchr(process->path, '/') - process->path) + 1,
+              root = snprintf(path, sizeof path, "/proc/%d/root", (int)process->pid);
     snprintf(path + root, sizeof path - (size_t)root, "%.*s", n, process->path);
     const int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return -1; /* it has ended, or may not be looked into */
-    if (!fstat(folder, &its) && (stat(path + root, &ours) || its.st_dev != ours.st_dev || its.st_ino != ours.st_ino)) return folder;
+    if (!fstat(folder, &its) &&
+        (stat(path + root, &ours) || its.st_dev != ours.st_dev || its.st_ino != ours.st_ino))
+        return folder;
     close(folder);
     return -1;
 }
@@ -224,11 +239,14 @@ static ssize_t receive(struct process *process, char *packet, size_t size)
 {
     _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))];
     struct iovec text = {packet, size};
-    struct msghdr message = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    struct msghdr message = {
+        .msg_iov = &text, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
     const ssize_t n = recvmsg(process->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *right = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     int came;
-    if (!right || right->cmsg_level != SOL_SOCKET || right->cmsg_type != SCM_RIGHTS || right->cmsg_len != CMSG_LEN(sizeof came)) return n;
+    if (!right || right->cmsg_level != SOL_SOCKET || right->cmsg_type != SCM_RIGHTS ||
+        right->cmsg_len != CMSG_LEN(sizeof came))
+        return n;
     memcpy(&came, CMSG_DATA(right), sizeof came);
     if (process->rings >= 0) close(process->rings);
     process->rings = came;
@@ -249,22 +267,28 @@ static void listen_to(struct process *process)
     if (process->fd >= 0) ending_begins(&process->ending), close(process->fd);
     process->fd = -1;
     unsaid_tell(process);
-    if (process->execs && !process->ended && now() - process->execs < EXEC_S) process_over(process, "exec", false);
+    if (process->execs && !process->ended && now() - process->execs < EXEC_S)
+        process_over(process, "exec", false);
 }
 
 /* --- the loop --- */
 
-static bool is_ready(int fd) { return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0; }
+static bool is_ready(int fd)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0;
+}
 
 /* Those that are no more. Whoever cannot be watched is over when it hangs up. */
 static void sweep(void)
 {
     char name[32];
     for (struct process **at = &watch.processes, *process; (process = *at);) {
-        const bool over = process->ending.pidfd >= 0 ? is_ready(process->ending.pidfd) : process->fd < 0;
+        const bool over =
+            process->ending.pidfd >= 0 ? is_ready(process->ending.pidfd) : process->fd < 0;
         if (over) {
             listen_to(process);
-            if (!process->ended) process_over(process, ending_name(&process->ending, name, sizeof name), false);
+            if (!process->ended)
+                process_over(process, ending_name(&process->ending, name, sizeof name), false);
             *at = process->next;
             process_free(process);
         } else {
@@ -287,7 +311,8 @@ static void wait_for_news(void)
     static struct pollfd *all;
     static size_t capacity;
     size_t n = 0;
-    const int first[] = {watch.count < watch.most ? watch.watched->listener : -1, watch.root_gone ? -1 : watch.watched->root, watch.reporting};
+    const int first[] = {watch.count < watch.most ? watch.watched->listener : -1,
+        watch.root_gone ? -1 : watch.watched->root, watch.reporting};
     for (size_t i = 0; i < CS_COUNT(first); i++) {
         all = array_room(all, n, &capacity, sizeof *all);
         all[n++] = (struct pollfd){.fd = first[i], .events = POLLIN};
@@ -320,8 +345,12 @@ _Noreturn void watch_run(struct watched *watched)
     char word;
     struct rlimit files;
     watch.watched = watched;
-    watch.most = !getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > WATCH_KEPT_FREE + WATCH_OF_ONE ? (files.rlim_cur - WATCH_KEPT_FREE) / WATCH_OF_ONE : 1;
-    watch.told = (struct told){.folder = watched->folder ? watched->folder : "", .quiet = watched->plan.quiet};
+    watch.most =
+        !getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > WATCH_KEPT_FREE + WATCH_OF_ONE
+            ? (files.rlim_cur - WATCH_KEPT_FREE) / WATCH_OF_ONE
+            : 1;
+    watch.told = (struct told){
+        .folder = watched->folder ? watched->folder : "", .quiet = watched->plan.quiet};
     signal(SIGPIPE, SIG_IGN);
     const bool started = !read(watched->leash, &word, 1); /* all signals are blocked */
     close(watched->leash);

@@ -1,13 +1,14 @@
 /*
- * With glibc 2.38 and later, a program that is compiled as GNU C calls functions that also read binary numbers (0b1).
- * Nothing here does.
+ * With glibc 2.38 and later, a program that is compiled as GNU C calls functions that also read
+ * binary numbers (0b1). Nothing here does.
  */
 #include <stdarg.h>
 
-#define OLD(type, name)                                                    \
-    extern type old_##name(const char *, char **, int) __asm__(#name);     \
-    type __isoc23_##name(const char *text, char **end, int base);          \
-    type __isoc23_##name(const char *text, char **end, int base) { return old_##name(text, end, base); }
+#define OLD(type, name) \
+    extern type old_##name(const char *, char **, int) __asm__(#name); \
+    type __isoc23_##name(const char *text, char **end, int base); \
+    type __isoc23_##name(const char *text, char **end, int base) \
+    { return old_##name(text, end, base); }
 OLD(long, strtol)
 OLD(long long, strtoll)
 OLD(unsigned long, strtoul)
