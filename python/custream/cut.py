@@ -21,8 +21,20 @@ def range_name(text):
     return shown if len(shown) <= 400 else f"{shown[:400]}-{zlib.crc32(shown.encode()):08x}"
 
 
-def stretch(name, path):
-    """Writes the stretch of the newest range called `name`, which has ended, to `path`. False: no CUDA call was made in it."""
+def mark():
+    """What `stretch` wants to know of the time at which the range begins: the process's trace, and its bytes so far."""
+    whole = (_native.status() or (None, None))[1]
+    try:
+        return whole, os.path.getsize(whole) if whole else 0
+    except OSError:
+        return whole, 0
+
+
+def stretch(name, path, since=(None, 0)):
+    """Writes the stretch of the newest range called `name`, which has ended, to `path`. False: no CUDA call was made in it.
+
+    `since`: of mark(), before the range began. What the trace had by then takes no time.
+    """
     recorded = _native.control("flush")
     recording, whole = _native.status() or (None, None)
     if recording not in (None, "on"):
@@ -33,12 +45,12 @@ def stretch(name, path):
         if recorded or (os.environ.get("CUSTREAM_CTL") == "off" and not OPENERS.isdisjoint(os.environ)):
             raise CannotCut("the process cannot be asked for its trace (CUSTREAM_CTL=off)")
         return False
-    return write(whole, name, path)
+    return write(whole, name, path, since[1] if since[0] == whole else 0)
 
 
-def write(whole, name, path):
-    """The same of a trace."""
-    done = _native.run("merge", f"--range={name}", "-o", path, "--", whole)
+def write(whole, name, path, begin=0):
+    """The same of a trace, which had `begin` bytes when the range began."""
+    done = _native.run("merge", f"--range={name}", f"--from-byte={begin}", "-o", path, "--", whole)
     if done.returncode not in (0, NO_CALL):
         raise CannotCut(done.stderr.strip().removeprefix("custream merge: "))
     return done.returncode == 0

@@ -43,13 +43,14 @@ class Magic:
             return
         self.count += 1
         name = f"cell {self.count}"
+        since = cut.mark()
         _native.annotate("range_push", name)
         try:
             result = self.run(cell)
         finally:
             _native.annotate("range_pop")
         if result.success:
-            self.tell(name, wanted)
+            self.tell(name, wanted, since)
 
     def run(self, cell):
         """As a cell without the magic runs: what it defines stays, its last value is shown, an error is its own."""
@@ -59,11 +60,11 @@ class Magic:
             raise Stop from None
         return result
 
-    def tell(self, name, wanted):
+    def tell(self, name, wanted, since):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(wanted.output or pathlib.Path(folder, "cell.json"))
             try:
-                if not cut.stretch(name, path):
+                if not cut.stretch(name, path, since):
                     print("custream: the cell called no CUDA: no trace")
                     return
             except cut.CannotCut as error:

@@ -107,22 +107,23 @@ class Tracer:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item):
         name = cut.range_name(f"test {item.nodeid}")
+        since = cut.mark()
         _native.annotate("range_push", name)
         try:
             outcome = yield
         finally:
             _native.annotate("range_pop")
-        why = self.judge(item, name)
+        why = self.judge(item, name, since)
         if why and not outcome.excinfo:
             outcome.force_exception(pytest.fail.Exception(why, pytrace=False))
 
-    def judge(self, item, name):
+    def judge(self, item, name, since):
         """Writes the test's trace, if it called CUDA. Why the test is to fail, or None: a condition holds, or whether one does cannot be known."""
         wanted = conditions(item)
         path = self.folder / file_name(item)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not cut.stretch(name, path):
+            if not cut.stretch(name, path, since):
                 return None
         except (cut.CannotCut, OSError) as error:
             item.user_properties.append((SAID, f"tests without a trace of their own: {error}"))

@@ -1,11 +1,12 @@
 """`custream merge --range`: the calls of one range, and their work whenever it ran. The truth is by construction."""
+import gzip
 import json
 
 import pytest
 
-from tests.handmade import GOOD, HEADER, HOST, custream, flow, good_trailer, render, slice_
+from tests.handmade import GOOD, HEADER, HOST, custream, good_trailer, render, slice_
 
-THREAD, LANE = 4250, 13
+THREAD, LANE = 4250, 1300
 CALL = {"cs.stream": 13}
 
 
@@ -18,8 +19,8 @@ def kernel(number, ts):
 
 
 def launch(number, ts, work_ts):
-    """A call and its work, each followed by its end of their arrow."""
-    return call(number, ts), flow("s", number, HOST, THREAD, ts), kernel(number, work_ts), flow("f", number, 0, LANE, work_ts)
+    """A call and its work, with an arrow from one to the other."""
+    return call(number, ts) | {"bind_id": number, "flow_out": True}, kernel(number, work_ts) | {"bind_id": number, "flow_in": True}
 
 
 def annotation(name, ts, dur):
@@ -47,7 +48,7 @@ def test_calls_of_the_range_and_their_work(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     slices = [(row["name"], row["ts"]) for row in whole["traceEvents"] if row["ph"] == "X"]
     assert slices == [("cuLaunchKernel", 110), ("kernel 2", 300), ("cuCtxSynchronize", 120), ("step", 100)]
-    assert [(row["ph"], row["id"]) for row in whole["traceEvents"] if row["ph"] in "sf"] == [("s", 2), ("f", 2)]
+    assert [(row["bind_id"], "flow_in" in row) for row in whole["traceEvents"] if "bind_id" in row] == [(2, False), (2, True)]
     assert whole["metadata"]["cut"]["range"] == "step" and whole["totals"]["complete"] is True
     done = custream("check", tmp_path / "out.json")
     assert (done.returncode, done.stderr) == (0, "") and ": ok" in done.stdout
@@ -70,7 +71,7 @@ GAP = slice_("cs_window", "not recorded", HOST, 0, 105, 10, cause="custream ctl 
 
 
 @pytest.mark.parametrize("rows, header, words", [
-    (ROWS[:9], HEADER, "does not have the range: recording was off, or the file is full"),
+    (ROWS[:5], HEADER, "does not have the range: recording was off, or the file is full"),
     ((*ROWS, GAP), HEADER, "recording was off in part of it (custream ctl off)"),
     (ROWS, [HEADER[0].replace("\"baseTime", "\"part\":2,\"baseTime"), *HEADER[1:]], "rotates: take CUSTREAM_TRACE_MAX without rotate"),
 ], ids=["missing", "gap", "part"])
@@ -85,3 +86,31 @@ def test_what_cannot_be_cut(tmp_path, rows, header, words):
 def test_of_one_trace(tmp_path, options):
     done, whole = cut(trace(tmp_path / "t.json", *ROWS), "step", *options)
     assert (done.returncode, whole) == (2, None) and "--range: of one trace, without --window and --clocks\n" in done.stderr
+
+
+@pytest.mark.parametrize("pack", [False, True], ids=["plain", "gzip"])
+def test_what_stands_before_the_range_is_passed_over(tmp_path, pack):
+    """With the length that the file had when the range began. Old rows here are none that can be read, so that whoever reads them says so."""
+    earlier = [call(number, number) for number in range(100, 4000)]
+    path = trace(tmp_path / "t.json", *earlier, *launch(1, 5000, 5010), annotation("step", 4990, 50))
+    text = path.read_text()
+    began = text.index('"step"')
+    assert began > 300_000
+    path.write_text(text[:1000] + text[1000:100_000].replace('"correlation":', '"correlation"?') + text[100_000:])
+    if pack:
+        path = path.with_name("t.json.gz")
+        path.write_bytes(gzip.compress(path.with_name("t.json").read_bytes()))
+        began = path.stat().st_size
+    done, whole = cut(path, "step", f"--from-byte={began}")
+    if pack:  # the file's bytes are fewer than the text's: less is passed over, and nothing too much
+        assert done.returncode == 2
+        return
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row["name"] for row in whole["traceEvents"] if row["ph"] == "X"] == ["cuLaunchKernel", "kernel 1", "step"]
+    assert cut(path)[0].returncode == 2
+
+
+@pytest.mark.parametrize("words, said", [(["--from-byte=x", "--range=a"], "--from-byte='x': a number of bytes is wanted"), (["--from-byte=200000"], "--from-byte goes with --range")])
+def test_a_wrong_byte(tmp_path, words, said):
+    done = custream("merge", *words, "-o", tmp_path / "o.json", trace(tmp_path / "t.json", *ROWS))
+    assert (done.returncode, done.stderr) == (2, f"custream merge: {said}\n")

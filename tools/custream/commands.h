@@ -40,6 +40,7 @@ enum flag {
     FLAG_PRINT_URL,
     FLAG_PROGRAM,
     FLAG_RANGE,
+    FLAG_FROM_BYTE,
     FLAG_RANK,
     FLAG_RANKS,
     FLAG_REPORT,

@@ -136,7 +136,7 @@ enum json_step rows_convert(const char *from, unsigned how,
 {
     struct conversion *c = conversion_new(how, put, of);
     const enum json_step end =
-        source_read(from, &(struct source_sink){c, conversion_row, conversion_member}, error);
+        source_read(from, 0, &(struct source_sink){c, conversion_row, conversion_member}, error);
     if (end == JSON_CUT && how & ROWS_AS_CUT) rows_begin(c);
     else if (end != JSON_BROKEN) conversion_end(c, NULL);
     conversion_free(c);

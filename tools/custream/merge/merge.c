@@ -33,6 +33,16 @@ static int window_read(struct plan *plan, const char *text)
         text);
 }
 
+/* A trailer that stood at the end of the file then may be written over since. */
+static int byte_read(uint64_t *skip_to, const char *text)
+{
+    char *end;
+    const uint64_t bytes = strtoull(text, &end, 10);
+    *skip_to = bytes > TORN_BEHIND ? bytes - TORN_BEHIND : 0;
+    if (*text >= '0' && *text <= '9' && !*end) return STATUS_OK;
+    return complain(NAME, "--from-byte='%s': a number of bytes is wanted", text);
+}
+
 static int request_read(struct request *request, int argc, char **argv)
 {
     const char *clocks = NULL;
@@ -48,6 +58,7 @@ static int request_read(struct request *request, int argc, char **argv)
         } else if (flag == FLAG_WINDOW) status = window_read(&request->plan, optarg);
         else if (flag == FLAG_CLOCKS) clocks = optarg;
         else if (flag == FLAG_RANGE) request->plan.range = optarg;
+        else if (flag == FLAG_FROM_BYTE) status = byte_read(&request->plan.skip_to, optarg);
     }
     for (; optind < argc; optind++)
         request->files[request->file_count++] = argv[optind]; /* behind "--" */
@@ -60,6 +71,8 @@ static int request_read(struct request *request, int argc, char **argv)
     if (!request->file_count) return complain(NAME, "which files? 'custream help merge' says more");
     if (request->plan.range && (request->plan.windowed || clocks || request->file_count > 1))
         return complain(NAME, "--range: of one trace, without --window and --clocks");
+    if (request->plan.skip_to && !request->plan.range)
+        return complain(NAME, "--from-byte goes with --range");
     if (clocks && request->plan.align_start)
         return complain(NAME, "--clocks and --align=start: it is one or the other");
     return !clocks || clocks_read(&request->plan.clocks, clocks) ? STATUS_OK : STATUS_UNUSABLE;

@@ -215,7 +215,7 @@ static bool survey(const struct plan *plan, struct file *file)
     if (!stat(file->path, &about) && !S_ISREG(about.st_mode) &&
         !S_ISDIR(about.st_mode)) /* a pipe would keep it waiting for ever, the second time */
         return refuse(plan, file, "no regular file, and it is to be read twice");
-    const enum json_step end = source_read(file->path, &sink, error);
+    const enum json_step end = source_read(file->path, file->skip_to, &sink, error);
     if (end == JSON_BROKEN) return refuse(plan, file, "%s", error);
     file->cut = end == JSON_CUT;
     if (file->cut)
@@ -588,6 +588,7 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
             .shown = plan->shown ? plan->shown[i] : paths[i],
             .given = i,
             .range = plan->range,
+            .skip_to = plan->skip_to,
             .range_until = -1};
         if (survey(plan, file) && file_fits(plan, file)) continue;
         if (!plan->refusals) return false;

@@ -49,6 +49,7 @@ struct file {
     bool cut, ours, has_base, has_error, has_rank, has_totals, complete;
     int64_t base, first, last; /* first, last: of its times; first > last: it has none */
     const char *range;         /* a name that is looked for; NULL: none is */
+    uint64_t skip_to;          /* json.h; 0: nothing is */
     int64_t range_from,
         range_until; /* of the newest range of that name; until < from: there is none */
     uint64_t error_ns, part, pid, rows;
@@ -94,6 +95,7 @@ struct plan {
     bool wall; /* the window is given by the wall clock; plan_make makes it one from `begin` on */
     bool
         alone; /* and is one process's: the result is a trace like the file's, cut. Its pids stay */
+    uint64_t skip_to;  /* of a range: calls and work before this byte of the file are not its own */
     const char *range; /* the window is the newest range of that name, with the GPU work of its
                           calls; NULL: it is not */
     bool idle;         /* once the rows were written: no call was made in it */

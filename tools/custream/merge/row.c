@@ -23,10 +23,12 @@ enum json_step source_rows(struct json *json, const struct source_sink *sink, ch
     return JSON_BROKEN;
 }
 
-enum json_step source_read(const char *path, const struct source_sink *sink, char error[256])
+enum json_step source_read(
+    const char *path, uint64_t skip_to, const struct source_sink *sink, char error[256])
 {
     struct json json;
     const bool good = json_open(&json, path, false);
+    json.skip_to = skip_to;
     const enum json_step end = good ? source_rows(&json, sink, error) : JSON_BROKEN;
     if (!good) snprintf(error, 256, "%s", json.error);
     json_close(&json);

@@ -15,7 +15,9 @@ struct source_sink {
 };
 
 /* JSON_END; JSON_CUT: each row that was whole has been told; JSON_BROKEN: `error` says why. */
-enum json_step source_read(const char *path, const struct source_sink *sink, char error[256]);
+/* `skip_to`: json.h. */
+enum json_step source_read(
+    const char *path, uint64_t skip_to, const struct source_sink *sink, char error[256]);
 /* The same of a trace that is open. */
 enum json_step source_rows(struct json *json, const struct source_sink *sink, char error[256]);
 

@@ -148,7 +148,7 @@ bool rows_write(struct out *out, struct plan *plan)
             return complain(
                        "custream merge", "%s: no call of CUDA was made in the range", file->shown),
                    false;
-        const enum json_step end = source_read(file->path, &sink, error);
+        const enum json_step end = source_read(file->path, file->skip_to, &sink, error);
         window_free(&w.window);
         shapes_free(&w.shapes);
         free(w.text.at);

@@ -176,7 +176,7 @@ bool window_survey(struct window *window, const struct file *file, int64_t from,
     const struct source_sink sink = {.of = window, .row = survey_row};
     char error[256];
     *window = (struct window){.from = from, .to = to, .is_range = file->range};
-    if (source_read(file->path, &sink, error) == JSON_BROKEN)
+    if (source_read(file->path, file->skip_to, &sink, error) == JSON_BROKEN)
         return complain("custream merge", "%s: %s", file->shown, error), false;
     pairs_left(window);
     for (size_t slot = 0; window->counters.slots && slot <= window->counters.mask; slot++)

@@ -51,6 +51,7 @@ static enum json_step no_trace(struct json *json, const char *why)
 static bool fill(struct json *json)
 {
     size_t length = 0;
+    json->chunk_from += (uint64_t)(json->end - json->chunk);
     json->chunk = json->at = json->end = "";
     json->newline = NULL;
     const int got = reader_bytes(&json->reader, &json->chunk, &length);
@@ -298,9 +299,27 @@ static int element_next(struct json *json, int closes)
     return c == closes ? broken(json, "no JSON: a comma behind the last value"), 0 : c;
 }
 
+/* Whether the slice that begins here was passed over: skip_to. */
+static bool is_skipped(struct json *json)
+{
+    static const char slice[] = "{\"ph\":\"X\"";
+    if (json->chunk_from + (uint64_t)(json->at - json->chunk) >= json->skip_to) return false;
+    const char *newline = memchr(json->at, '\n', (size_t)(json->end - json->at));
+    if (!newline || newline - json->at < 16 || memcmp(json->at, slice, sizeof slice - 1))
+        return false;
+    const char *last = newline - 1 - (newline[-1] == ',');
+    if (*last != '}') return false;
+    json->at = last + 1;
+    return true;
+}
+
 static enum json_step row(struct json *json)
 {
-    const int c = element_next(json, ']');
+    int c = element_next(json, ']');
+    while (c == '{' && json->skip_to && is_skipped(json)) {
+        json->follows = true;
+        c = element_next(json, ']');
+    }
     if (!c) return JSON_BROKEN;
     if (c == END) return cut(json);
     json->follows = true;

@@ -43,14 +43,17 @@ struct json {
     const char *fault;
     bool fault_in_number;
     uint64_t rows_line, rows_end_line; /* of [ and ] around the events; of packets 0 */
+    uint64_t skip_to; /* to be set before the first value: slices on lines of their own that begin
+                       * before this byte of a plain file are passed over */
     bool strict; /* to be set before the first value: text is UTF-8, and rows of packets are as JSON
                     has them */
     /* Inside. */
     const char *at, *end; /* what is left of a chunk of the file: at[0..end) */
     const char *chunk,
-        *newline;   /* newline: the first at or behind `at` in the chunk; NULL: it has none */
-    uint64_t lines; /* before `at` */
-    char why[200];  /* the last value was no JSON, at why_at of its text */
+        *newline;        /* newline: the first at or behind `at` in the chunk; NULL: it has none */
+    uint64_t chunk_from; /* where in the text the chunk begins */
+    uint64_t lines;      /* before `at` */
+    char why[200];       /* the last value was no JSON, at why_at of its text */
     size_t why_at;
     bool is_begun; /* but may become some */
     char *held;    /* a value that began in an earlier chunk */
