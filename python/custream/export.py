@@ -266,7 +266,8 @@ def refuse_other(trace, others, path, guessed):
 class Tables:
     """The tables of one trace: written beside their places, and put there when all of it is whole."""
 
-    def __init__(self, pa, folder, name, given, path, merged):
+    def __init__(self, pa, folder, name, given, path, merged, version):
+        self.version = version
         self.pa, self.folder, self.name, self.given, self.path_read, self.merged, self.head, self.clock, self.trace = pa, folder, name, given, path, merged, Head(), None, None
         self.beside, self.writers, self.counts, self.first_ns, self.last_ns = pathlib.Path(tempfile.mkdtemp(prefix=".export-", dir=folder)), {}, {}, None, None
 
@@ -291,7 +292,8 @@ class Tables:
             kinds = {field.name: field.type for field in rows.schema}
             delta = [name for name in kinds if name in DIFFERENCES]
             listed = [name for name, kind in kinds.items() if name not in delta and (pa.types.is_dictionary(kind) or kind in (pa.int32(), pa.int64()))]
-            self.writers[table] = pa.parquet.ParquetWriter(self.begun(table), rows.schema, compression="zstd", use_dictionary=listed,
+            marked = rows.schema.with_metadata({"custream.tables": str(self.version)})
+            self.writers[table] = pa.parquet.ParquetWriter(self.begun(table), marked, compression="zstd", use_dictionary=listed,
                                                            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"))
         self.writers[table].write_table(rows)
         self.counts[table] = self.counts.get(table, 0) + rows.num_rows
@@ -418,7 +420,7 @@ def export(pa, command, given, schema, path, taken, folder):
 
     def tables(at):
         if at not in made:
-            made[at] = Tables(pa, given.parquet, name if at is None else unused(f"{name}.{at}", taken), given, path, at is not None)
+            made[at] = Tables(pa, given.parquet, name if at is None else unused(f"{name}.{at}", taken), given, path, at is not None, schema["version"])
         return made[at]
     try:
         for table, rows in batches(pa, command, path):

@@ -11,6 +11,7 @@ import sys
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from tests.handmade import COMMAND, GOOD, render, slice_
@@ -156,6 +157,13 @@ def test_committed_traces(root, tmp_path):
         kinds, where = collections.Counter(e["cat"] for e in Trace(path).slices if e.get("cat") in WORK), f"file = '{path.name.removesuffix('.json.gz')}'"
         assert kinds == {row["kind"]: row["n"] for row in rows(tmp_path / "t", "work", "kind, count(*) AS n", f"{where} GROUP BY kind")}
         assert {row["stream"] for row in rows(tmp_path / "t", "work", "stream", where)} <= {row["stream"] for row in rows(tmp_path / "t", "streams", "stream", where)} | {7}
+
+
+def test_each_file_has_the_version_of_its_tables(root, tmp_path):
+    export(tmp_path / "out", root / "traces/demo-h200.json.gz")
+    version = json.loads((tmp_path / "out/schema.json").read_text())["version"]
+    files = list((tmp_path / "out").rglob("*.parquet"))
+    assert files and all(pyarrow.parquet.read_schema(file).metadata[b"custream.tables"] == str(version).encode() for file in files)
 
 
 def test_a_trace_of_another_tool(tmp_path):
