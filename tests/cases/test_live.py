@@ -550,9 +550,3 @@ def test_the_document_has_every_option(root, command):
     page = (root / "docs/command.md").read_text(encoding="utf-8").split(f"## {command}: ")[1].split("\n## ")[0]
     flags = set(re.findall(r"(--[a-z]+)", "".join(re.findall(r"^  .*?  ", custream("help", command).stdout, flags=re.M))))
     assert len(flags) == 7 and all(f"{flag}" in page for flag in flags)
-
-
-def test_the_document_has_every_request_of_ctl(root):
-    page = (root / "docs/command.md").read_text(encoding="utf-8").split("## ctl: ")[1].split("\n## ")[0]
-    words = re.search(r"CS_CONTROL_WORDS\(WORD\) (.*?) /\*", (root / "shim/base/control.h").read_text())[1]
-    assert re.findall(r"^\| `(\w+)(?: FILE)?` \|", page, flags=re.M) == re.findall(r"WORD\((\w+)\)", words)
