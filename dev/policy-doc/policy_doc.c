@@ -1,5 +1,4 @@
-/* policy-doc PAGE: docs/policy.md with what stands between marks made anew from the tables of
- * options and keys. */
+/* policy-doc PAGE: docs/policy.md, with what stands between marks made from the tables. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +47,7 @@ static void put_keys(const struct cs_policy_key *key)
 
 static const char *nothing(enum cs_option id) { return id == CS_OPTION_COUNT ? "" : NULL; }
 
-/* What `custream run --policy policy.json` says of a file that holds this; false if there is
- * nothing wrong with it. */
+/* What `custream run --policy` says of a file that holds this; false: nothing is wrong with it. */
 static bool put_error(const char *json)
 {
     char error[CS_POLICY_LINE];
@@ -67,8 +65,7 @@ static bool put_error(const char *json)
     return wrong;
 }
 
-/* What is wrong with these; the second are rules and settings that have no effect, or contradict
- * each other. */
+/* What is wrong with these; the second have no effect, or contradict each other. */
 static const char *const errors[2][12] = {
     {
         "{\"rules\": [{\"set\": {\"priority\": -1}},, {\"set\": {\"priority\": 0}}]}",

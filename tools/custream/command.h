@@ -1,9 +1,14 @@
-/* The custream command: what its subcommands share. It is a process of its own and is never linked
- * into the shim, so it may exit. */
+/* The custream command: what its subcommands share. It may exit: the shim has none of it. */
 #ifndef CS_TOOLS_COMMAND_H
 #define CS_TOOLS_COMMAND_H
 
-#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/show.h"
 
 /* What every subcommand returns, to the shell in the end. `run` adds env(1)'s 126 and 127. */
 enum command_status {
@@ -22,9 +27,12 @@ enum command_status {
 
 /* Says so, and exits. */
 void out_of_memory(void) __attribute__((noreturn));
-/* Room for one more element of `size` bytes, or out_of_memory(). Returns the array, moved or not.
- */
+/* Room for one more element of `size` bytes, or out_of_memory(). Returns the array. */
 void *array_room(void *array, size_t count, size_t *capacity, size_t size);
+/* Puts one more element at the end of an array, which moves. */
+#define array_add(array, count, capacity, ...) \
+    ((array) = array_room(array, count, &(capacity), sizeof *(array)), \
+        (array)[(count)++] = (__VA_ARGS__))
 /* An array of zeros, the caller's to free, or out_of_memory(). */
 void *array_zeros(size_t count, size_t size);
 

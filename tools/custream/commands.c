@@ -1,9 +1,6 @@
 #include "tools/custream/commands.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/json_row.h"
@@ -76,8 +73,7 @@ static int head_make(char head[HEAD_ROOM], const struct command_row *row)
                                        row_name(room, row), row->argument);
 }
 
-/* The column in which the texts of a command's rows of this kind begin: behind the longest; those
- * of the library stand below. */
+/* The column of the texts of a command's rows of this kind; those of the library stand below. */
 static int column_of(const struct command_row *command, enum row_kind kind)
 {
     char head[HEAD_ROOM];

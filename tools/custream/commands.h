@@ -72,8 +72,7 @@ struct command_row {
     const char *allowed;  /* NULL, or what to say where the argument is missing */
 };
 
-/* The row that begins the first command, or the one behind `command`; NULL: there is none. Those of
- * a command follow it. */
+/* The first command's row, or the next command's behind `command`; its rows follow. NULL: none. */
 const struct command_row *command_next(const struct command_row *command);
 const struct command_row *command_find(const char *name);
 #define EACH_ROW(row, command) for (const struct command_row *row = (command) + 1; row->kind != \
@@ -87,8 +86,7 @@ void commands_put(void);
 void command_put(const struct command_row *command);
 void commands_write(void);
 
-/* Ends the command. Output that a full disk or a closed pipe swallowed must not look like success
- * to a script. */
+/* Ends the command, as a failure where its output could not be written. */
 void leave(int status) __attribute__((noreturn));
 
 #endif

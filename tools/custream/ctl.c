@@ -1,12 +1,8 @@
-/*
- * custream ctl: asks a process that runs under custream to record or not, to bring its file up to
- * date, to take another policy, or how it is.
- */
+/* custream ctl: asks a process to record or not, to flush, to take a policy, or how it is. */
 #include "tools/custream/command.h"
 #include "tools/custream/commands.h"
 #include "tools/custream/live/peer.h"
 #include "tools/custream/near.h"
-#include "tools/custream/show.h"
 
 #include "shim/policy/file.h"
 
@@ -14,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static const char NAME[] = "custream ctl";
@@ -27,7 +22,7 @@ static bool pid_read(const char *text, int *pid)
     errno = 0;
     long n = strtol(text, &end, 10);
     if (!isdigit((unsigned char)*text) || *end || errno || n < 1 || n > INT_MAX)
-        return complain(NAME, "'%.60s' is no process id", text), false;
+        return complained(NAME, "'%.60s' is no process id", text);
     *pid = (int)n;
     return true;
 }
@@ -42,8 +37,8 @@ static bool slurp(const char *name, char *text, size_t room, size_t *length)
         got = read(fd, text + *length, room - *length);
     int error = errno;
     if (fd >= 0 && !is_input) close(fd);
-    if (got < 0) return complain(NAME, "%s: %s", name, strerror(error)), false;
-    if (*length == room) return complain(NAME, "%s: longer than %zu KiB", name, room >> 10), false;
+    if (got < 0) return complained(NAME, "%s: %s", name, strerror(error));
+    if (*length == room) return complained(NAME, "%s: longer than %zu KiB", name, room >> 10);
     text[*length] = 0;
     return true;
 }
@@ -55,10 +50,10 @@ static bool policy_add(char *request, const char *name)
     struct cs_policy_file file;
     size_t length;
     if (!slurp(name, json, CS_CONTROL_REQUEST - 16, &length)) return false;
-    if (memchr(json, 0, length)) return complain(NAME, "%s: not text", name), false;
+    if (memchr(json, 0, length)) return complained(NAME, "%s: not text", name);
     if (!cs_policy_file_parse(&file, strcmp(name, "-") ? name : "standard input", json, length,
             true, error, sizeof error))
-        return complain(NAME, "%s", error), false;
+        return complained(NAME, "%s", error);
     cs_policy_file_finish(&file);
     return true;
 }

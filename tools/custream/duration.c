@@ -31,8 +31,7 @@ bool duration_take(const char *command, const char *option, const char *text, in
 {
     const char *behind;
     if (duration_read(text, &behind, ns) && !*behind && *ns > 0) return true;
-    return complain(command,
-               "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms",
-               option, text),
-           false;
+    return complained(command,
+        "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", option,
+        text);
 }

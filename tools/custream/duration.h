@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "1.5", "1.5s", "20ms", "300us", "2m", "1h": nanoseconds, of at most three years; `behind` is
- * where it ends. False: it is none. */
+/* "1.5", "20ms", "2m", "1h" in nanoseconds, up to three years; `behind` is its end. False: none. */
 bool duration_read(const char *text, const char **behind, int64_t *ns);
 /* The value of --OPTION, which lasts; false: the complaint was printed. */
 bool duration_take(const char *command, const char *option, const char *text, int64_t *ns);

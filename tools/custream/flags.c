@@ -1,15 +1,10 @@
 #include "tools/custream/flags.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tools/custream/command.h"
 #include "tools/custream/near.h"
 
 enum {
-    FIRST = 256 /* getopt's value of a command's first row: above every letter, which are those of
-                   short options */
+    FIRST = 256 /* getopt's value of a first row: above all letters */
 };
 
 /* getopt's tables, of the command that was asked about last. */
@@ -51,8 +46,7 @@ static const char *word_of(int argc, char **argv)
     return argv[optind - 1];
 }
 
-/* The row of an option that getopt names by a letter or by the place of its row; NULL: there is
- * none. */
+/* The row of an option that getopt names by a letter or by the row's place; NULL: there is none. */
 static const struct command_row *row_of(const struct command_row *command, int value)
 {
     EACH_ROW(row, command)

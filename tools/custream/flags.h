@@ -6,12 +6,10 @@
 
 #include "tools/custream/commands.h"
 
-/*
- * The flag of the next option of the command that argv[0] names, its value in optarg; -1: there is
- * none, and words stand at argv[optind]. Help, and what no row allows, ends the program. `order`:
- * '+' the first word ends the options; '-' each word is FLAG_WORD, in its place; 0: words are put
- * behind the options.
- */
+/* The flag of the next option of the command that argv[0] names, its value in optarg; -1: words
+ * stand at argv[optind]. Help, and what no row allows, ends the program. `order`: '+' the first
+ * word ends the options; '-' each word is FLAG_WORD, in its place; 0: words come behind the
+ * options. */
 int flags_next(int argc, char **argv, char order);
 
 #endif

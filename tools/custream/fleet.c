@@ -1,14 +1,10 @@
-/* custream fleet: questions over the tables of many ranks. The wheel's module answers them
- * (python/custream/fleet/). */
+/* custream fleet: questions over many ranks' tables, answered by python/custream/fleet/. */
 #include <getopt.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/commands.h"
 #include "tools/custream/module.h"
 #include "tools/custream/near.h"
-#include "tools/custream/show.h"
 
 static const char NAME[] = "custream fleet";
 

@@ -32,8 +32,7 @@ static bool unwritable(const struct cs_settled *settled, enum cs_option id, cons
     return true;
 }
 
-/* The library makes files, no folders. `whole`: it is the file's own folder, in which a new file is
- * to be made. */
+/* The library makes no folders. `whole`: a file is to be made in this very folder. */
 static bool folder_hopeless(
     const struct cs_settled *settled, enum cs_option id, const char *folder, bool whole)
 {
@@ -59,8 +58,7 @@ static const char *folder_of(char *path)
     return path;
 }
 
-/* Each process puts its own words for %p, %e, %h and %r: what stands before the first is there for
- * all, with % for %%. The rest; "" where there is none. */
+/* What stands before the first of %p, %e, %h, %r, with % for %%. Returns the rest. */
 static const char *pattern_begin(const char *pattern, char path[PATH_MAX])
 {
     size_t n = 0;
@@ -93,8 +91,7 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 
 /* --- libraries that are to be opened --- */
 
-/* The loader looks for a name without a slash itself, and puts its own words for $ORIGIN and the
- * like. */
+/* The loader looks for a name without a slash, and expands $ORIGIN and the like. */
 static bool library_hopeless(enum cs_option id, const char *path)
 {
     struct stat about;
@@ -126,8 +123,8 @@ static bool plugins_hopeless(const char *list)
 
 /* --- options that cancel each other --- */
 
-/* `value` of one option does nothing beside `other` of the second; each NULL: whatever is not the
- * default. What contradicts itself for the library too stands in shim/policy/settle.c. */
+/* `value` of one option does nothing beside `other` of the second; NULL: anything but the default.
+ * What contradicts itself for the library too stands in shim/policy/settle.c. */
 static const struct cancel {
     enum cs_option id;
     const char *value;

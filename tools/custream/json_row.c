@@ -1,8 +1,5 @@
 #include "tools/custream/json_row.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "shim/base/json.h"
 #include "tools/custream/command.h"
 

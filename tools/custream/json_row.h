@@ -11,12 +11,10 @@ struct json_member {
     cJSON *value; /* NULL: there was no memory for it */
 };
 
-/* What cJSON has printed, to standard output. Bytes in it that are no UTF-8 become U+FFFD: names of
- * files may have any. */
+/* What cJSON has printed, to standard output; bytes that are no UTF-8 become U+FFFD. */
 void json_text_put(const char *text);
 
-/* To standard output, without a newline. Takes the values. Ends the program where there is no
- * memory. */
+/* To standard output, without a newline. Takes the values. */
 void json_row_put(const struct json_member *members, size_t count);
 
 #endif

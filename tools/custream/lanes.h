@@ -1,7 +1,5 @@
-/*
- * Lanes of a GPU. The row that names one of ours says of which stream it is ("cs.stream"), and the
- * lane's number is from shim/base/lane.h. A lane of another tool has the number of its stream.
- */
+/* Lanes of a GPU: a row names one of ours with its stream ("cs.stream"), by a number of
+ * shim/base/lane.h. Another tool's lane has the number of its stream. */
 #ifndef CS_TOOLS_LANES_H
 #define CS_TOOLS_LANES_H
 

@@ -4,8 +4,6 @@
 #include "tools/custream/near.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct {
     const char *name;
@@ -45,8 +43,8 @@ static int unknown(const char *name)
 int command_help(int argc, char **argv)
 {
     static char room[1 << 16];
-    setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle
-                                                   stdio does not keep the cause */
+    setvbuf(
+        stdout, room, _IOFBF, sizeof room); /* in one write: stdio forgets the cause of others */
     const struct command_row *asked = argc > 1 ? command_find(meant(argv[1])) : NULL;
     if (asked) command_put(asked);
     else if (argc < 2) commands_put();

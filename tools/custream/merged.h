@@ -1,8 +1,5 @@
-/*
- * Numbers of processes in a merged trace: `custream merge` gives them, `custream check` reads them.
- * Everywhere else a GPU's pid is its ordinal. Merged, each process has GPUs of its own: of the
- * process at place 3, GPU 1 is 1000000301. Hosts keep their pids, which are below that.
- */
+/* Numbers of processes in a merged trace: each has GPUs of its own, so that of the process at place
+ * 3 GPU 1 is 1000000301. Hosts keep their pids, which are lower. */
 #ifndef CS_TOOLS_MERGED_H
 #define CS_TOOLS_MERGED_H
 

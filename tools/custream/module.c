@@ -2,15 +2,11 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "shim/base/compiler.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/show.h"
 
 static const char PROGRAM[] =
     "import importlib, json, sys\n"

@@ -7,12 +7,11 @@
 /* Python, as the wheel (python/custream/__main__.py) or the user has set it in CUSTREAM_PYTHON. */
 const char *python_name(void);
 
-/* All options of the command that argv[0] names, by name: a text, or true for one without a value.
- * Words stand at argv[optind] then. */
+/* All options of the command argv[0], by name: a text, or true. Words stand at argv[optind] then.
+ */
 cJSON *module_options(int argc, char **argv);
 
-/* Becomes Python with custream.MODULE's command(), which gets this program's file, the options and
- * the words. Returns only if it cannot, after one line on stderr. */
+/* Becomes Python with custream.MODULE's command(). Returns if it cannot, which it says. */
 int module_run(const char *command, const char *module, const cJSON *options, char *const *words);
 
 #endif

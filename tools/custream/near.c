@@ -18,8 +18,7 @@ static bool is_swapped(const char *typed, size_t n, const char *name)
            !memcmp(typed + i + 2, name + i + 2, n - i - 2);
 }
 
-/* SIZE_MAX: nobody who typed this meant that. Two slips in a word of three letters make another
- * word. */
+/* SIZE_MAX: nobody meant that. Two slips in a word of three letters make another word. */
 static size_t slips_between(const char *typed, size_t n, const char *name)
 {
     const size_t most = n < 2 ? 0 : n < 4 ? 1 : 2;

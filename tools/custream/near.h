@@ -12,19 +12,17 @@ struct near {
     size_t slips;     /* how far the best one is away */
 };
 
-/* To be called for each name that there is, near->best NULL before the first. Of two that are as
- * close, one that begins with what was typed counts, else the first. */
+/* For each name that there is, near->best NULL before the first. Of two as close the first counts,
+ * or one that begins with what was typed. */
 void near_look(struct near *near, const char *name);
 
 struct command_row;
-/* The row of a word that the command has. NULL after one line on stderr, which calls it a `kind`.
- */
+/* The row of a command's word. NULL: one line on stderr says so, and calls it a `kind`. */
 const struct command_row *word_find(
     const char *name, const struct command_row *command, const char *kind, const char *word);
 
 enum { SHOWN_ROOM = 64 };
-/* What was typed, short and without control characters: fit for a line on stderr. Returns `room`.
- */
+/* What was typed, short and without control characters. Returns `room`. */
 const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length);
 
 #endif

@@ -1,14 +1,10 @@
-/* custream options: what can be set, for people and, with --json, for scripts that set it. All of
- * it comes from shim/base/options.def. */
+/* custream options: what can be set (shim/base/options.def), for people and as JSON. */
 #include "tools/custream/options.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/json_row.h"
 
 #include "shim/policy/keys.h"
-
-#include <stdio.h>
-#include <string.h>
 
 enum {
     OPTIONS_VERSION = 1
@@ -117,8 +113,8 @@ int command_options(int argc, char **argv)
         fputs("custream options: takes nothing but --json\n", stderr);
         return STATUS_UNUSABLE;
     }
-    setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle
-                                                   stdio does not keep the cause */
+    setvbuf(
+        stdout, room, _IOFBF, sizeof room); /* in one write: stdio forgets the cause of others */
     if (json) options_write();
     else options_print();
     return STATUS_OK;

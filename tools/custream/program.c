@@ -45,8 +45,7 @@ int program_open(const char *path)
 
 struct elf_facts {
     GElf_Ehdr header;
-    bool interpreted; /* has PT_INTERP: a dynamic loader runs first, and that is what reads
-                         LD_PRELOAD */
+    bool interpreted; /* has PT_INTERP: a loader, which reads LD_PRELOAD */
 };
 
 /* False for what is no ELF file of this byte order. */
@@ -73,8 +72,7 @@ static bool elf_read(const char *path, struct elf_facts *facts)
     return good;
 }
 
-/* What makes the kernel set AT_SECURE, under which the loader ignores an LD_PRELOAD with a slash in
- * it (ld.so(8)). */
+/* The loader ignores an LD_PRELOAD with a slash under AT_SECURE (ld.so(8)). */
 static bool raises_privileges(const char *path)
 {
     struct stat about;

@@ -1,29 +1,22 @@
-/* The program that `custream run` is to start: where it is, and whether the loader will honour
- * LD_PRELOAD for it. */
+/* The program that `custream run` starts: where it is, and whether LD_PRELOAD works for it. */
 #ifndef CS_TOOLS_PROGRAM_H
 #define CS_TOOLS_PROGRAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The file that execvp(name) would run. False if there is none on PATH; what is wrong with a file
- * that is there, exec itself says best. */
+/* The file that execvp(name) would run. False: none is on PATH. */
 bool program_find(const char *name, char *path, size_t size);
 
-/* To read it. -1 also for what is no regular file: opening a pipe that nobody writes to would wait
- * for ever. */
+/* To read it; -1 also for no regular file: a pipe would wait for ever. */
 int program_open(const char *path);
 
-/*
- * Why the preload library will not get into this program, as the rest of a sentence that begins
- * with its name; NULL if nothing speaks against it. Follows one "#!" line, since the interpreter is
- * what the loader loads. Static text.
- */
+/* Why the library will not get into this program, or the interpreter in its "#!" line, as the rest
+ * of a sentence that begins with its name; NULL: nothing is known. */
 const char *program_obstacle(const char *path);
 
-/* hopeless.c: true after one line on stderr that says what keeps a run from giving what was asked
- * for, and why: the trace can't be written, a library is not there, or two options cancel each
- * other. */
+/* hopeless.c: true after one line on stderr that says what keeps a run from giving what was asked.
+ */
 struct cs_settled;
 bool run_hopeless(const struct cs_settled *settled, bool reports);
 

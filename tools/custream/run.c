@@ -1,8 +1,5 @@
-/*
- * custream run: puts the preload library and its options into the environment and becomes the
- * program. Nothing stays behind: the process id, the signals and the exit status are the program's
- * own, and children inherit the environment.
- */
+/* custream run: puts the library and its options into the environment and becomes the program:
+ * process id, signals and exit status are the program's own. */
 #define _GNU_SOURCE /* asprintf, memrchr */
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
@@ -15,9 +12,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -28,8 +22,7 @@
 #define CUSTREAM_LIBDIR "/usr/local/lib"
 #endif
 
-/* The program would start with the wrong value at its default; the one who typed it is here to be
- * told instead. */
+/* The program would go on with the default: who typed a wrong value is told here. */
 static bool value_ok(enum cs_option id, const char *prefix, const char *name, const char *separator,
     const char *value)
 {
@@ -81,8 +74,7 @@ static bool policy_absolute(const char *path)
     return ok;
 }
 
-/* Read as the program will read it, which would go on without. Also where there is no file:
- * variables may contradict each other. */
+/* Read as the program will read it; also where there is no file, for what variables contradict. */
 static bool policy_ok(struct watch_plan *plan)
 {
     char error[CS_POLICY_LINE];
@@ -120,8 +112,7 @@ static bool own_folder(char *folder)
     return slash;
 }
 
-/* Beside the command, as in the build folder; then in lib/ beside its bin/, as installed; then
- * where this build was to be installed. */
+/* Beside the command, in lib/ beside its bin/, and then where this build was to be installed. */
 static bool shim_find(char *path)
 {
     char self[PATH_MAX], candidate[2 * PATH_MAX];
@@ -156,9 +147,8 @@ static bool has_token(const char *path)
     return false;
 }
 
-/* In front of what the caller preloads already, and only once: `custream run` inside `custream run`
- * is the same run, and who names the library has chosen its place, behind a tool's that is to see
- * calls first. */
+/* In front of what is preloaded already, and only once: who names the library has chosen its place.
+ */
 static bool shim_preload(void)
 {
     char path[PATH_MAX], *value;

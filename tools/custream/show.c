@@ -1,10 +1,7 @@
 #define _GNU_SOURCE /* wcwidth */
-#include "tools/custream/show.h"
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -14,8 +11,8 @@
 
 enum { COLUMNS_DEFAULT = 100, COLUMNS_MIN = 20, COLUMNS_MAX = 10000, COMPLAINT_MAX = 16 << 10 };
 
-/* In the unit that leaves one to three digits before the point (of bytes four). Times have four
- * digits, bytes one behind the point. */
+/* In the unit with one to three digits before the point. Times have four digits, bytes one behind
+ * it. */
 static void scaled_show(
     char out[SHOWN_MAX], double value, double step, const char *const *units, int last)
 {

@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What a column's numbers are. In JSON and CSV the unit stands in the column's key: "idle_ns",
- * "share", "bytes". */
+/* What a column's numbers are. JSON and CSV have the unit in the key: "idle_ns". */
 enum unit {
     UNIT_TEXT,
     UNIT_COUNT,
@@ -26,8 +25,7 @@ const char *value_show(char out[SHOWN_MAX], enum unit unit, double value);
 /* All digits, as JSON and CSV have them; "" of what is no finite number. Returns `out`. */
 const char *value_exact(char out[SHOWN_MAX], double value);
 
-/* One character of a text. What no terminal and no page should get (control characters, bytes that
- * are not UTF-8) is U+FFFD instead. */
+/* One character. Control characters and bytes that are not UTF-8 are U+FFFD instead. */
 struct glyph {
     const char *bytes;
     int length, columns; /* bytes of UTF-8; columns of a terminal */
@@ -39,15 +37,15 @@ void text_put(FILE *file, const char *text); /* all of it */
 enum cut { CUT_MIDDLE, CUT_END };
 int text_put_cut(FILE *file, const char *text, int columns,
     enum cut cut); /* in so many columns, with an ellipsis there; how many it took */
-/* In lines of at most `columns`, broken at blanks; all but the first begin with `indent` blanks,
- * which count. `used`: columns of the first that are taken. */
+/* In lines of `columns`, broken at blanks; all but the first are indented, and in that `used` are
+ * taken. */
 void text_put_wrapped(FILE *file, const char *text, int columns, int indent, int used);
 
-/* How wide standard output is, within what tables can be: its terminal's, else COLUMNS, else 100.
- */
+/* How wide standard output is: its terminal's columns, else COLUMNS, else 100. */
 int columns_of_terminal(void);
 
 /* One line on stderr; returns STATUS_UNUSABLE. */
 int complain(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define complained(...) (!complain(__VA_ARGS__)) /* likewise; false */
 
 #endif

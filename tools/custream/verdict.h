@@ -6,8 +6,7 @@
 
 struct cJSON;
 
-/* The texts are the trailer's, but for the list of what there was no memory for, which goes into
- * `room`. */
+/* The texts are the trailer's, but for a list that goes into `room`. */
 void verdict_read(struct cs_verdict *verdict, const struct cJSON *trailer, char *room, size_t size);
 
 #endif

@@ -1,15 +1,10 @@
-/* Async spans: a b and an e of one category, name, id and process. Perfetto keeps a b without e
- * open for ever, and drops an e without b. The two marks of a stream's life are such a pair too. */
+/* Async spans: a b and an e of one category, name, id and process; a stream's life is one too. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
 
-#include <stdlib.h>
-
 void async_add(struct check *check, struct async_end end)
 {
-    check->asyncs = array_room(
-        check->asyncs, check->async_count, &check->async_capacity, sizeof *check->asyncs);
-    check->asyncs[check->async_count++] = end;
+    array_add(check->asyncs, check->async_count, check->async_capacity, end);
 }
 
 /* By span, then time, then b before e, then by line. */

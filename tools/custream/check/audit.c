@@ -25,8 +25,7 @@ bool audit_row_judge(struct check *check, uint64_t line, yyjson_val *args)
     return true;
 }
 
-/* How often the pairs that are listed were met; negative where one of them is not as it should be.
- */
+/* How often the listed pairs were met; negative: one of them is not as it should be. */
 static double listed(const cJSON *hazards)
 {
     double sum = 0;

@@ -1,21 +1,13 @@
-/*
- * custream check: applies the rules of the trace format to files and names the first line that
- * breaks one. What is held depends on the number of slices and flows and not on the size of the
- * file.
- */
+/* custream check: names the first line of a trace that breaks a rule of the format. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/show.h"
 #include "tools/custream/trace/newest.h"
 #include "tools/custream/trace/json.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 
 void text_print(char *text)
@@ -76,8 +68,7 @@ static const cJSON *member(const cJSON *object, const char *name)
     return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
-/* Once all members before the events have come. False too where it is no trace of ours, which state
- * says. */
+/* After the members before the events. False too where it is no trace of ours, which state says. */
 static bool header_judge(struct check *check, const struct json *json)
 {
     const char *tool = cJSON_GetStringValue(member(member(check->whole, "metadata"), "tool"));
@@ -163,8 +154,7 @@ static void summary(const struct check *check)
         (unsigned long long)threads, (unsigned long long)lanes, check->losses);
 }
 
-/* What takes all rows. Also after a breach: slices that overlap may lie on lower lines than the one
- * that reading stopped at. */
+/* Judges what takes all rows, also after a breach: slices that overlap may lie on lower lines. */
 static void judge_all(struct check *check, enum check_end end)
 {
     const bool whole = end == CHECK_WHOLE && !check->cut,

@@ -1,27 +1,17 @@
-/*
- * custream check, inside: what is remembered of a trace while its events go by.
- *
- * An event is judged alone as it comes (event.c). What takes several events to judge is kept in
- * short form, 24 bytes a slice and 40 an end of a flow or span, and judged after the last one:
- * nesting of slices (lane.c), flows (flow.c), async spans (async.c), totals (sums.c, totals.c).
- * A trace of 1 GiB needs some 400 MiB.
- *
- * Rule numbers are those of docs/command.md; 0 stands for the layout. A line is that on which an
- * event begins; of packets, the event's number.
- */
+/* custream check, inside. An event is judged alone as it comes (event.c); what takes several is
+ * kept in short form, 24 bytes a slice and 40 an end of a flow or span, and judged after the last.
+ * Rules have the numbers of docs/command.md, 0 is the layout. Of packets, a line is an event's
+ * number. */
 #ifndef CS_TOOLS_CHECK_H
 #define CS_TOOLS_CHECK_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tools/custream/command.h"
 
 struct cJSON;
 struct yyjson_val;
 struct json;
 
-/* A pid below this is a device's ordinal (Kineto's and HTA's convention). A merged trace has
- * several of each: see merged.h. */
+/* A lower pid is a device's ordinal (Kineto's and HTA's convention); merged.h has other ones. */
 enum { GPU_PIDS = 64 };
 
 struct slice {
@@ -119,21 +109,18 @@ struct check {
     unsigned format;  /* likewise */
     bool is_cut_out;  /* of a longer trace, by custream record or dump: the header says so */
     double cut_seconds;
-    bool cut; /* the trailer says that the process died or the file was full: what was open then
-                 stays open */
+    bool cut;            /* it died, or the file was full: what was open stays so */
     struct cJSON *whole; /* the trace without its events: members of the header and the trailer */
     size_t trailer_bytes;
     bool packets;     /* the file is in Perfetto's own format */
     const char *torn; /* where the file ends if that is not its end: "it ends inside an event" */
-    char state[1024], losses[1024]; /* the summary's first words, and its last ones; or why the file
-                                       cannot be read */
+    char state[1024], losses[1024]; /* the summary's begin, or why it is useless; its end */
 };
 
 void check_init(struct check *check, const char *path);
 void check_free(struct check *check);
 
-/* Reads all events and judges each alone; check->sums has what they add up to. Of an opened trace.
- */
+/* Reads and judges the events of an opened trace; check->sums has what they add up to. */
 enum check_end {
     CHECK_WHOLE,
     CHECK_TORN,    /* it ends behind its last whole event; check->torn says where */
@@ -178,8 +165,7 @@ void lanes_free(struct check *check);
 void lanes_sort(struct check *check);
 /* Rule 4. */
 void lanes_judge(struct check *check);
-/* The slice that starts at ts on the lane and has the lowest line; NULL if none starts there. After
- * lanes_sort(). */
+/* The slice on the lowest line that starts at ts; NULL: there is none. After lanes_sort(). */
 const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
 /* Some slice that ts lies in, NULL if there is none. After lanes_sort(). */
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);
@@ -188,8 +174,7 @@ void async_add(struct check *check, struct async_end end);
 /* `ended`: what has begun must have ended. To be called once all lines were read. */
 void asyncs_judge(struct check *check, bool ended);
 
-/* Rules 8 and 10: the args of a cs_audit row; what the trailer says of the audit, once all rows
- * were read. */
+/* Rules 8 and 10: the args of a cs_audit row; what the trailer says, once all rows were read. */
 bool audit_row_judge(struct check *check, uint64_t line, struct yyjson_val *args);
 bool audit_judge(struct check *check, uint64_t line, const struct cJSON *trailer);
 
@@ -206,8 +191,8 @@ bool sums_row(const struct event *event);
 
 /* Rules 10 and 12, of check->whole. */
 bool totals_judge(struct check *check, uint64_t line);
-/* What the trailer of a torn file would say, as far as the rows tell. `before`: totals of the part
- * before it, or NULL. */
+/* The trailer of a torn file, as far as rows tell. `before`: totals of the part before it, or NULL.
+ */
 struct cJSON *totals_make(
     struct check *check, uint64_t cut_bytes, const struct cJSON *before, const struct cJSON *last);
 /* "ok", or why the file does not have all of it: into check->state. */

@@ -7,13 +7,9 @@
 #include "tools/custream/trace/value.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 
-/* Beyond 2^53 a reader in JavaScript cannot tell two integers apart; in nanoseconds that is 104
- * days. */
+/* Beyond 2^53 (in ns 104 days) a reader in JavaScript cannot tell two integers apart. */
 #define EXACT_MAX 9007199254740992.0
 
 /* Where a category's rows may lie. */
@@ -97,8 +93,7 @@ static bool judge_members(const struct event *event, yyjson_val *object)
     return true;
 }
 
-/* Microseconds with at most three decimals, into nanoseconds, by their digits: a double has not
- * enough of them beyond 104 days. */
+/* Microseconds with three decimals at most, by their digits: a double has not enough of them. */
 static bool judge_time(const struct event *event, const char *name, int64_t *ns)
 {
     yyjson_val *value = yyjson_obj_get(event->object, name);
@@ -231,8 +226,8 @@ static bool judge_flow(const struct event *event)
     return true;
 }
 
-/* A slice that is an end of an arrow itself: bind_id, with flow_out where it begins and flow_in
- * where it ends. */
+/* A slice that is an arrow's end itself: bind_id, with flow_out at its begin, flow_in at its end.
+ */
 static bool judge_bound(const struct event *event)
 {
     yyjson_val *const object = event->object, *bound = yyjson_obj_get(object, "bind_id");
@@ -297,8 +292,7 @@ static bool judge_async(const struct event *event)
     return true;
 }
 
-/* The marks of a stream's life: one at its begin, which says where it comes from, and one at its
- * end. */
+/* The marks of a stream's life: its begin, which says where it comes from, and its end. */
 static bool judge_life(const struct event *event)
 {
     yyjson_val *const args = event->args;

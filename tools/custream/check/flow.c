@@ -1,20 +1,13 @@
-/*
- * Flows: the arrows of a trace. Perfetto draws one from the slice that its `s` lies in to the slice
- * that its `f` lies in. Or from the slice with its bind_id and flow_out to each with flow_in: these
- * are an s and an f here, each at the begin of its own slice, and have numbers of their own.
- */
+/* Flows: arrows from the slice of an `s` to that of an `f`, or from a slice with flow_out to each
+ * with flow_in of its bind_id: those are an s and an f too, at the begin of their slices. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
-
-#include <stdlib.h>
 
 #define LINE(number) ((unsigned long long)(number))
 
 void flow_add(struct check *check, struct flow_end end)
 {
-    check->flows =
-        array_room(check->flows, check->flow_count, &check->flow_capacity, sizeof *check->flows);
-    check->flows[check->flow_count++] = end;
+    array_add(check->flows, check->flow_count, check->flow_capacity, end);
 }
 
 /* Those of rows, then those of slices; by id, then s, t, f, then by line. */
@@ -42,8 +35,7 @@ static void flow_judge_place(struct check *check, const struct flow_end *end)
             LINE(slice->line));
 }
 
-/* What comes after the s of its own flow; `start` is NULL where there is none. A slice of a window
- * may be bound to one outside of it. */
+/* `start`: the flow's s, or NULL. A slice of a window may be bound to one outside of it. */
 static void flow_judge_order(
     struct check *check, const struct flow_end *start, const struct flow_end *end, bool complete)
 {

@@ -3,7 +3,6 @@
 #include "tools/custream/command.h"
 
 #include <search.h>
-#include <stdlib.h>
 
 static int lane_compare(const void *left, const void *right)
 {
@@ -35,8 +34,7 @@ struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid)
 
 void lane_add(struct lane *lane, struct slice slice)
 {
-    lane->slices = array_room(lane->slices, lane->count, &lane->capacity, sizeof *lane->slices);
-    lane->slices[lane->count++] = slice;
+    array_add(lane->slices, lane->count, lane->capacity, slice);
 }
 
 void lanes_free(struct check *check)
@@ -64,8 +62,7 @@ void lanes_sort(struct check *check)
         if (lane->count) qsort(lane->slices, lane->count, sizeof *lane->slices, slice_compare);
 }
 
-/* Two slices that overlap partly, looking at lines up to `limit` alone; false if there are none.
- * `stack` has room for all slices. */
+/* Two slices that overlap partly, of lines up to `limit`. `stack` has room for all slices. */
 static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct slice **stack,
     const struct slice *pair[2])
 {
@@ -83,8 +80,7 @@ static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct s
     return false;
 }
 
-/* The sweep finds some pair, not the one on the lowest line. Without the lines from there on there
- * is no overlap: so bisect over lines. */
+/* The sweep finds some pair, and bisecting over lines the one on the lowest line. */
 static void lane_judge_overlap(struct check *check, const struct lane *lane)
 {
     size_t capacity = lane->count; /* full: array_room makes it twice that */
@@ -105,8 +101,7 @@ static void lane_judge_overlap(struct check *check, const struct lane *lane)
     free(stack);
 }
 
-/* Sorted, the longer of two stands first; where its line is the higher one, the file has them the
- * wrong way round. */
+/* Of two sorted slices the longer stands first: the file must not have it on the higher line. */
 static void lane_judge_order(struct check *check, const struct lane *lane)
 {
     uint64_t lowest_shorter =
@@ -158,8 +153,7 @@ const struct slice *lane_slice_around(const struct lane *lane, int64_t ts)
         if (lane->slices[middle].ts <= ts) low = middle + 1;
         else high = middle;
     }
-    /* The one that starts last may have ended; one that encloses it lies before. A few steps: then
-     * the lane is too busy to tell. */
+    /* The one that starts last may have ended: one that encloses it lies a few steps before. */
     for (int steps = 0; low-- > 0 && steps < 4096; steps++)
         if (lane->slices[low].end > ts) return &lane->slices[low];
     return NULL;

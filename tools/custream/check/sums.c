@@ -2,12 +2,9 @@
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 
-/* Ids of async spans from here on are ranges of one thread that could not nest; those below are
- * process ranges. */
+/* Lower ids of async spans are process ranges, others ranges of a thread that could not nest. */
 #define CROSSING_SPANS (UINT64_C(1) << 40)
 
 static const char *const work_categories[WORK_KINDS] = {
@@ -40,8 +37,7 @@ void sums_free(struct sums *sums)
 
 /* --- which rows are records --- */
 
-/* A range that lasts longer than a part is in each, and counts in one: where it ends if it was
- * pushed, where it began if it is the process's. */
+/* A range in several parts counts where it ends if it was pushed, a process's where it began. */
 static bool annotation_counts(const struct event *event)
 {
     static const char *const goes_on[] = {
@@ -75,16 +71,15 @@ static void call_add(struct sums *sums, const struct event *event)
     if (event->ts < sums->host_from) sums->host_from = event->ts;
     if (!correlation) return;
     if (correlation > sums->correlation_max) sums->correlation_max = correlation;
-    sums->calls =
-        array_room(sums->calls, sums->call_count, &sums->call_capacity, sizeof *sums->calls);
-    sums->calls[sums->call_count++] = (struct call){.correlation = correlation,
-        .ts = event->ts,
-        .end = event->end,
-        .tid = event->tid,
-        .stream = (uint32_t)natural(event->args, "cs.stream"),
-        .device = (uint16_t)natural(event->args, "cs.device"),
-        .launches =
-            !strncmp(event->name, "cuLaunch", 8) && strncmp(event->name, "cuLaunchHost", 12)};
+    array_add(sums->calls, sums->call_count, sums->call_capacity,
+        (struct call){.correlation = correlation,
+            .ts = event->ts,
+            .end = event->end,
+            .tid = event->tid,
+            .stream = (uint32_t)natural(event->args, "cs.stream"),
+            .device = (uint16_t)natural(event->args, "cs.device"),
+            .launches =
+                !strncmp(event->name, "cuLaunch", 8) && strncmp(event->name, "cuLaunchHost", 12)});
 }
 
 static void work_add(struct sums *sums, const struct event *event, int kind)
@@ -96,16 +91,15 @@ static void work_add(struct sums *sums, const struct event *event, int kind)
         sums->without_call++;
         return;
     }
-    sums->works =
-        array_room(sums->works, sums->work_count, &sums->work_capacity, sizeof *sums->works);
-    sums->works[sums->work_count++] = (struct work){
-        correlation, (uint64_t)event->pid << 32 | (uint32_t)natural(event->args, "stream")};
+    array_add(sums->works, sums->work_count, sums->work_capacity,
+        (struct work){
+            correlation, (uint64_t)event->pid << 32 | (uint32_t)natural(event->args, "stream")});
 }
 
 static void gap_add(struct sums *sums, const struct event *event)
 {
-    sums->gaps = array_room(sums->gaps, sums->gap_count, &sums->gap_capacity, sizeof *sums->gaps);
-    sums->gaps[sums->gap_count++] = (struct gap){event->ts, event->end, event->line};
+    array_add(sums->gaps, sums->gap_count, sums->gap_capacity,
+        (struct gap){event->ts, event->end, event->line});
 }
 
 /* --- losses --- */

@@ -6,9 +6,6 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define LINE(n) ((unsigned long long)(n))
 
@@ -151,8 +148,7 @@ static uint64_t works_match(struct sums *sums)
     return foreign;
 }
 
-/* An arrow leads to each piece of work whose call is in the file. A process that dies, or a file
- * that ends, between the two has one less. */
+/* An arrow leads to each piece of work whose call is in the file; one may miss at a sudden end. */
 static bool arrows_agree(const struct judged *j, uint64_t foreign)
 {
     const uint64_t here = j->sums->work_count - foreign, arrows = j->sums->arrows;
@@ -176,9 +172,8 @@ static bool is_same_stream(const struct call *a, const struct call *b)
     return a->device == b->device && a->stream == b->stream;
 }
 
-/* Of the calls on one stream, by thread and time: launches without work behind which something came
- * that was enqueued later. `least`: by the same thread, so that the recorder has met the two in
- * that order; `most`: by any, as far as the times of two threads tell which was first. */
+/* Launches on one stream without work behind which later work came. `least`: by the same thread, in
+ * the order that the recorder met; `most`: by any, as far as times tell. */
 static void passed_on_stream(
     const struct call *from, const struct call *end, uint64_t *least, uint64_t *most)
 {
@@ -251,16 +246,14 @@ struct window {
 
 static int64_t ns_of(double us) { return llrint(us * 1000); }
 
-/* The scale on which the recorder puts old times gets coarser in a run of hours: a row was written
- * on the finer one. */
+/* In a run of hours the scale of old times gets coarser; a row was written on the finer one. */
 static bool is_same_time(int64_t a, int64_t b, const struct window *window)
 {
     const int64_t hour = INT64_C(3600000000000), coarse = 1000000;
     return a == b || (window->to > hour && llabs(a - b) <= coarse);
 }
 
-/* The windows that are listed; how many, -1 where one is not as it should be. `windows` has room
- * for WINDOWS_LISTED. */
+/* The windows that are listed; how many, -1: one is not as it should be. */
 static int windows_read(const cJSON *list, struct window *windows)
 {
     int n = 0;
@@ -311,8 +304,7 @@ static bool windows_part(const struct judged *j, const struct window *windows, i
     return true;
 }
 
-/* How long it was recorded: the windows that are over, and the present one up to when the trailer
- * was written. */
+/* How long it was recorded: windows that are over, and the open one until the trailer. */
 static bool recorded_time_agrees(
     const struct judged *j, const cJSON *said, const struct window *windows, int n)
 {
@@ -474,16 +466,14 @@ static void gpu_make(cJSON *totals, const struct check *check)
     say(gpu, "lost", (double)check->sums.lost_work);
 }
 
-/* The oldest part goes when a new one has begun: the part's own last flush knows of that, and the
- * part before it does not. */
+/* The oldest part goes when a new one has begun, which only the part's own last flush knows. */
 static double of_deleted(const char *name, const cJSON *before, const cJSON *last)
 {
     const double earlier = number_or_0(before, name), later = number_or_0(last, name);
     return later > earlier ? later : earlier;
 }
 
-/* The totals of the part before this one, and of this part's last flush, NULL where they are not
- * known. Without the former the sums are those of this part. */
+/* `before`: totals of the part before this one; `last`: of this part's last flush; or NULL. */
 static void part_make(cJSON *totals, struct check *check, const cJSON *before, const cJSON *last)
 {
     const struct sums *sums = &check->sums;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "shim/base/owner.h"
@@ -12,7 +11,6 @@
 #include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/cut.h"
-#include "tools/custream/show.h"
 
 static bool number_read(const char *text, long least, int *number)
 {
@@ -39,22 +37,22 @@ static bool choice_take(const char *command, struct choice *choice, int flag, co
     case FLAG_RANK:
         choice->has_rank = number_read(value, 0, &choice->rank);
         return choice->has_rank ||
-               (complain(command, "--rank=%.60s: allowed is a number from 0 on", value), false);
+               complained(command, "--rank=%.60s: allowed is a number from 0 on", value);
     }
     if (choice->pid_count == PIDS_MAX)
-        return complain(command, "more than %d processes", PIDS_MAX), false;
+        return complained(command, "more than %d processes", PIDS_MAX);
     if (number_read(value, 1, &choice->pids[choice->pid_count])) return ++choice->pid_count;
-    return complain(command, "'%.60s' is no process id", value), false;
+    return complained(command, "'%.60s' is no process id", value);
 }
 
 static bool choice_good(const char *command, const struct choice *choice)
 {
     const int ways = !!choice->pid_count + choice->all + choice->has_rank + !!choice->program;
     if (ways == 1) return true;
-    if (ways) return complain(command, "-p, --all, --rank and --program: one of them"), false;
-    return complain(command, "which process? -p PID, --all, --rank=N or --program=NAME; 'custream "
-                             "ps' lists them"),
-           false;
+    if (ways) return complained(command, "-p, --all, --rank and --program: one of them");
+    return complained(command,
+        "which process? -p PID, --all, --rank=N or --program=NAME; 'custream "
+        "ps' lists them");
 }
 
 /* --- who that is --- */
@@ -98,8 +96,7 @@ static const char *user_name(char text[64], int uid)
     return text;
 }
 
-/* A line for each user; whether another one than this command's is among them. Those who did not
- * answer are left alone. */
+/* A line for each user who answered; whether another one than this command's is among them. */
 static bool users_name(const char *command, const struct listeners *found)
 {
     char name[64];
@@ -123,12 +120,11 @@ static bool others_are_meant(
     const char *command, const struct choice *choice, const struct listeners *found)
 {
     char answer[16] = "";
-    if (geteuid() || !users_name(command, found) || choice->yes || !isatty(STDIN_FILENO) ||
-        !isatty(STDERR_FILENO))
-        return true;
+    if (geteuid() || !users_name(command, found)) return true;
+    if (choice->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) return true;
     fprintf(stderr, "%s: processes of other users are among them. Go on? [y/N] ", command);
     if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y')) return true;
-    return complain(command, "nothing was done"), false;
+    return complained(command, "nothing was done");
 }
 
 static bool is_there(const struct listeners *found, int pid)
@@ -146,7 +142,7 @@ static bool choice_find(const char *command, const struct choice *choice, struct
         return named_find(command, choice, found) && others_are_meant(command, choice, found);
     for (size_t i = 0; i < choice->pid_count; i++) {
         struct peer peer;
-        if (!peer_find(&peer, choice->pids[i])) return complain(command, "%s", peer.error), false;
+        if (!peer_find(&peer, choice->pids[i])) return complained(command, "%s", peer.error);
         if (!is_there(found, peer.pid)) listeners_add(found, &peer);
     }
     return true;

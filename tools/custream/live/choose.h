@@ -1,5 +1,4 @@
-/* Requests to running processes, and which processes are meant: -p PID, --all, --rank=N,
- * --program=NAME. */
+/* Which running processes are meant: -p PID, --all, --rank=N, --program=NAME. */
 #ifndef CS_LIVE_CHOOSE_H
 #define CS_LIVE_CHOOSE_H
 
@@ -19,9 +18,8 @@ struct choice {
     bool json, whole;
 };
 
-/* A command on processes that run: reads its options, and has `act` do it with those who are meant,
- * none of them connected. `more`: behind "a process is named by -p PID". What it returns, the
- * command does. */
+/* Reads a command's options, and has `act` do it with who is meant, none of them connected; returns
+ * what that returns. `more`: behind "a process is named by -p PID". */
 int choice_run(const char *command, struct choice *choice, const char *more, int argc, char **argv,
     int (*act)(const struct choice *, struct listeners *));
 

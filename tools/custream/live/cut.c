@@ -7,9 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +20,6 @@
 #include "tools/custream/merge/plan.h"
 #include "tools/custream/trace/ends.h"
 #include "tools/custream/trace/gz.h"
-#include "tools/custream/show.h"
 #include "tools/custream/verdict.h"
 #include "tools/custream/mend/mend.h"
 
@@ -35,14 +31,12 @@ bool cut_possible(const char *command, const char *to)
 {
     static struct cs_claim claim;
     if (!cs_trace_extension(to))
-        return complain(command,
-                   "-o %s: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz",
-                   to),
-               false;
+        return complained(command,
+            "-o %s: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz", to);
     if (cs_claim(&claim, to, 0, &gz_inflate)) return cs_claim_drop(&claim), true;
     int length;
     const char *why = out_refusal(&claim, &length);
-    return complain(command, "-o %s: cannot be written: %.*s", to, length, why), false;
+    return complained(command, "-o %s: cannot be written: %.*s", to, length, why);
 }
 
 static bool is_the_trace(const char *command, const char *to, int trace, const char *name)
@@ -56,8 +50,7 @@ static bool is_the_trace(const char *command, const char *to, int trace, const c
 
 /* --- whose a file is --- */
 
-/* A process that is started anew under the same name takes the file over, so that device and inode
- * are the same. */
+/* A process that is started anew under the same name takes the file over, device and inode too. */
 bool extract_is(int fd, const struct extract *extract)
 {
     struct trace_head head;
@@ -66,7 +59,7 @@ bool extract_is(int fd, const struct extract *extract)
     return is;
 }
 
-static void refuse(const char *command, const struct extract *extract, int error)
+static void say_why(const char *command, const struct extract *extract, int error)
 {
     if (error == ESTALE)
         complain(command,
@@ -111,8 +104,7 @@ static bool copy_bytes(int from, int to, off_t at, off_t end)
     return true;
 }
 
-/* Times of files go in steps of a few milliseconds: one that was written just now may be written
- * again and seem the same. */
+/* Files' times go in steps: one written just now may be written again and seem the same. */
 static bool is_at_rest(const struct stat *before, const struct stat *after, bool patient)
 {
     struct timespec now;
@@ -125,8 +117,7 @@ static bool is_at_rest(const struct stat *before, const struct stat *after, bool
     return same && (!patient || age > 2 * PAUSE_NS);
 }
 
-/* So many bytes are copied at most, all tries together. Another user's file may be made to have no
- * end: holes take no room there, and a copy would. 0: it is no trace. */
+/* How many bytes are copied at most: another user's file may have no end. 0: it is no trace. */
 static off_t most_of(int file, const struct stat *about)
 {
     enum { MORE = 1 << 30 };
@@ -134,9 +125,8 @@ static off_t most_of(int file, const struct stat *about)
     return lseek(file, 0, SEEK_HOLE) < about->st_size ? 0 : 2 * about->st_size + MORE;
 }
 
-/* The file as it is at one moment, of which `events_end` bytes never change. What is behind them,
- * the last events and the trailer, is copied until nobody has written meanwhile. Only then it is
- * known that no other process took it over. -1 with errno. */
+/* The file at one moment: `events_end` bytes never change, and what is behind them is copied until
+ * nobody has written meanwhile. -1 with errno. */
 static int snapshot(int file, const struct extract *extract, const char *to)
 {
     struct stat before, after;
@@ -209,8 +199,7 @@ static bool is_part(const char *name, const char *stem, size_t n, const char *ex
     return !strcmp(at, extension);
 }
 
-/* Where parts are: beside the trace's name, and where the folder was renamed, where the open file
- * is by now. That one may have no name yet. NULL: not known. */
+/* Where parts are: beside the trace's name, or beside the open file, if the folder was renamed. */
 static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
 {
     char link[FD_ROOM];
@@ -226,8 +215,7 @@ static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
     return opendir(folder);
 }
 
-/* Parts that ended in that time or later. One that goes away meanwhile was the oldest; the newest
- * may have got a part's name by now, and is there already. */
+/* Parts that ended in that time or later. The newest may have got a part's name by now. */
 static void take_parts(struct taken *taken, struct extract *extract, const char *path, int newest)
 {
     struct trace_head own, its;
@@ -253,8 +241,7 @@ static void take_parts(struct taken *taken, struct extract *extract, const char 
     if (files) closedir(files);
 }
 
-/* Asked again once it is open: it may have become another file in between, of which other bytes are
- * sure. Of one that has ended, parts have gone on from the one that was told of. -1 with errno. */
+/* Asks again once it is open: it may have become another file in between. -1 with errno. */
 static int extract_find(struct extract *extract, char path[TRACE_ROOM])
 {
     enum {
@@ -322,7 +309,7 @@ static bool extract_take(
         extract->complete = is_complete(fd);
         if (extract->parts) take_parts(taken, extract, path, file >= 0 ? file : fd);
         take(taken, fd, extract->trace, extract->pid);
-    } else refuse(command, extract, error);
+    } else say_why(command, extract, error);
     if (file >= 0) close(file);
     return fd >= 0;
 }
@@ -360,9 +347,9 @@ size_t newest_take(const char *command, struct extract *extract, off_t most, int
     struct taken parts = {0};
     *files = NULL;
     const int file = extract_find(extract, path);
-    if (file < 0) return refuse(command, extract, errno), 0;
+    if (file < 0) return say_why(command, extract, errno), 0;
     if (extract->parts) take_parts(&parts, extract, path, file);
-    if (!(*files = calloc(parts.count + 1, sizeof **files))) out_of_memory();
+    *files = array_zeros(parts.count + 1, sizeof **files);
     (*files)[count++] = file;
     const bool enough = is_longer(file, extract->trace, most); /* the end of the newest alone */
     const int last = most ? last_part(&parts) : -1;
@@ -391,8 +378,7 @@ bool cut_write(const char *command, const char *to, struct extract *extracts, si
         if (extracts[i].until > cut->until) cut->until = extracts[i].until;
         cut->apart |= extracts[i].apart;
     }
-    struct refusal *refusals = calloc(taken.count + 1, sizeof *refusals);
-    if (!refusals) out_of_memory();
+    struct refusal *refusals = array_zeros(taken.count, sizeof *refusals);
     const bool good =
         cut->missing < count && merge_between(to, taken.paths, taken.shown, taken.count, cut->from,
                                     cut->until, &cut->begin, refusals);

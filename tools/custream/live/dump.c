@@ -1,11 +1,7 @@
-/* custream dump: what processes recorded last, out of the files that they keep. They go on as
- * before. */
+/* custream dump: what processes recorded last, out of their files. They go on as before. */
 #include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
-#include "tools/custream/show.h"
-
-#include <stdlib.h>
 
 static const char NAME[] = "custream dump";
 
@@ -36,11 +32,10 @@ static void reach_print(const struct choice *choice, const struct cut_reach *cut
 
 static int dump_chosen(const struct choice *choice, struct listeners *chosen)
 {
-    struct extract *extracts = calloc(chosen->count, sizeof *extracts);
+    struct extract *extracts = array_zeros(chosen->count, sizeof *extracts);
     size_t count = 0;
     struct cut_reach cut = {0};
     char own[64] = "custream-dump.json";
-    if (!extracts) out_of_memory();
     listeners_bring_up_to_date(NAME, chosen, "there is nothing to dump");
     for (size_t i = 0; i < chosen->count; i++)
         if (chosen->each[i]->answers) extracts[count++] = extract_of(choice, chosen->each[i]);

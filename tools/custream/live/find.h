@@ -1,5 +1,4 @@
-/* The trace of a process that goes on, as it is reached from here: the process may have another
- * root, or other mounts under the same one. */
+/* The trace of a process that goes on, which may have another root, or other mounts. */
 #ifndef CS_LIVE_FIND_H
 #define CS_LIVE_FIND_H
 
@@ -7,10 +6,9 @@
 
 enum { TRACE_ROOM = 4200 };
 
-/* The regular file that the process calls so, and no other one: reached through the process, and
- * where it is not at that name any more, by the process's own descriptor. Opened by O_PATH, so that
- * what is no trace is never touched. -1 with errno; ESTALE: something else is at that name. `path`:
- * where it and its parts are, or would be. */
+/* The regular file that the process calls so, by its root or its descriptor, opened by O_PATH: what
+ * is no trace is never touched. -1 with errno; ESTALE: something else is at that name. `path`:
+ * where it is, or would be. */
 int trace_find(int pid, const char *trace, const struct file_at *file, char path[TRACE_ROOM]);
 /* Made readable; takes the descriptor over. */
 int trace_readable(int fd);

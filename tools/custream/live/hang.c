@@ -1,14 +1,11 @@
-/* custream hang: what processes are running at this moment, out of the files that they write. They
- * go on as before. */
+/* custream hang: what processes are running now, out of their files. They go on as before. */
 #include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/model/unfinished.h"
 #include "tools/custream/report/report.h"
-#include "tools/custream/show.h"
 
 #include <locale.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static const char NAME[] = "custream hang";

@@ -2,13 +2,11 @@
 #include "tools/custream/live/listener.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/live/find.h"
-#include "tools/custream/show.h"
 
 enum { PATIENCE_MS = 3000 };
 
@@ -69,10 +67,9 @@ bool listener_is_named(const struct listener *listener, const char *name)
 
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
 {
-    struct listener *listener = calloc(1, sizeof *listener);
+    struct listener *listener = array_zeros(1, sizeof *listener);
     listeners->each = array_room(
         listeners->each, listeners->count, &listeners->capacity, sizeof *listeners->each);
-    if (!listener) out_of_memory();
     listeners->each[listeners->count++] = listener;
     listener->peer = *peer;
     command_note(listener);
@@ -135,9 +132,8 @@ void listener_leave(const char *command, struct listener *listener)
 void listeners_ask(
     const char *command, struct listeners *listeners, const char *request, int patience_ms)
 {
-    struct peer **each = calloc(listeners->count + 1, sizeof *each);
+    struct peer **each = array_zeros(listeners->count, sizeof *each);
     size_t count = 0;
-    if (!each) out_of_memory();
     for (size_t i = 0; i < listeners->count; i++) {
         struct listener *listener = listeners->each[i];
         struct peer *peer = &listener->peer;

@@ -1,5 +1,4 @@
-/* Processes that listen, with what they say of themselves: what custream ps lists, and what
- * custream record and dump choose from. */
+/* Processes that listen, with what they say of themselves. */
 #ifndef CS_LIVE_LISTENER_H
 #define CS_LIVE_LISTENER_H
 
@@ -13,8 +12,7 @@ struct listener {
         answers; /* answers: about is known; else, of one that was asked, peer.error says why not */
     bool named;  /* which has been said */
     struct about about;
-    char command[96]; /* "python3.11 train.py": the executable, and the first word behind it that is
-                         no option */
+    char command[96]; /* "python3.11 train.py": executable, first word */
 };
 
 struct listeners {
@@ -27,21 +25,19 @@ struct listeners {
 void listeners_find(const char *command, struct listeners *listeners);
 /* One more, which is not asked anything. */
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer);
-/* Asks all at once, but those who did not answer before. Whoever was asked has a connection then,
- * and is waited for until `patience_ms` from now; the others are named. */
+/* Asks all at once but those who did not answer. Who was asked has a connection, for `patience_ms`.
+ */
 void listeners_ask(
     const char *command, struct listeners *listeners, const char *request, int patience_ms);
 /* It is left out, for the reason in peer.error, which is said once. */
 void listener_leave(const char *command, struct listener *listener);
-/* All that they have recorded is in their files, and `about` says where. Who does not answer, or
- * has no file, is named; then `answers` is false. A hung process answers too: a thread of ours asks
- * the GPU's records, and is not waited for for long. `none`: what comes of it that one has no file.
- */
+/* Brings their files up to date, and `about`. Who does not answer or has no file is named, with
+ * `none` as what comes of that, and `answers` is false then. A hung process answers too. */
 void listeners_bring_up_to_date(const char *command, struct listeners *listeners, const char *none);
 void listeners_free(struct listeners *listeners);
 
-/* The executable's name, that in argv[0], or the first word behind it that is no option, each
- * without its folder; `name` may have * and ?. */
+/* By the executable, argv[0] or the first word behind it, without folders; `name` may have * and ?.
+ */
 bool listener_is_named(const struct listener *listener, const char *name);
 
 enum { SIZE_ROOM = 32 };

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,8 +191,7 @@ static long patience_ends(const struct peer *peer, long began)
     return peer->until ? peer->until : began + PATIENCE_MS;
 }
 
-/* False with fd -1: it is not to be had. False with fd: its queue is full, and may have room later.
- */
+/* False with fd -1: it is not to be had; with fd: its queue is full, for now. */
 static bool connect_once(struct peer *peer)
 {
     struct sockaddr_un address;
@@ -221,8 +219,7 @@ static bool request_send(struct peer *peer, const char *request)
 void peers_ask(struct peer *const *each, size_t count, const char *request)
 {
     const long began = peer_clock_ms();
-    bool *done = calloc(count + 1, sizeof *done);
-    if (!done) out_of_memory();
+    bool *done = array_zeros(count, sizeof *done);
     for (size_t left = count; left;) {
         left = 0;
         for (size_t i = 0; i < count; i++) {

@@ -1,11 +1,9 @@
-/*
- * A process that runs under custream, and how it is asked: the client's side of
- * shim/base/control.h. What goes wrong is a text in `error`, for whoever asked to print or to drop.
- */
+/* A process that runs under custream, and how it is asked: the client's side of
+ * shim/base/control.h. What goes wrong is a text in `error`. */
 #ifndef CS_LIVE_PEER_H
 #define CS_LIVE_PEER_H
 
-#include <stdbool.h>
+#include "tools/custream/command.h"
 
 #include "shim/base/control.h"
 
@@ -15,8 +13,7 @@ struct peer {
     char namespace_[64];
     int uid;    /* whose it is now */
     int fd;     /* the connection; -1: there is none */
-    long until; /* it is waited for until then, by peer_clock_ms(); 0: for 20 seconds at each
-                   question */
+    long until; /* by peer_clock_ms(); 0: 20 seconds for each question */
     char error[512];
 };
 
@@ -25,8 +22,7 @@ struct file_at {
     unsigned long long device, inode;
 };
 
-/* What a process says of itself; texts stand in `line`, as it sent them: what a terminal gets of
- * them is made harmless where it is printed (report/show.h). */
+/* What a process says of itself; texts stand in `line`, as it sent them. */
 struct about {
     int pid, rank;        /* pid: as the process knows itself. rank -1: it has none */
     bool recording, full; /* full: its file takes no more */
@@ -41,20 +37,19 @@ struct about {
 bool peer_find(struct peer *peer, int pid);
 /* Sends a request over a new connection. */
 bool peer_ask(struct peer *peer, const char *request);
-/* To all at once, of which none waits for another's queue: `each` has their peers, not connected.
- * Who could not be asked has no connection afterwards. */
+/* Asks all at once, none connected before. Who could not be asked has no connection afterwards. */
 void peers_ask(struct peer *const *each, size_t count, const char *request);
 /* The next answer without its newline. */
 bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER]);
 /* The next answer is one to about, record or end. False: it is another, or there is none. */
 bool peer_hear_about(struct peer *peer, struct about *about);
-/* Time that has passed, by a clock that goes on where another library's stands still (libfaketime):
- * whoever has waited says for how long, and since when. */
+/* Time that has passed, also under libfaketime: whoever has waited says how long, and since when.
+ */
 long peer_clock_ms(void);
 void peer_clock_waited(long since, long ms);
 bool peer_is_stopped(int pid);
-bool peer_has_shut_itself_in(int pid); /* it lives, and has seccomp filters that we have not: then
-                                          it answers nobody any more. By /proc */
+bool peer_has_shut_itself_in(
+    int pid); /* it has seccomp filters that we have not, and answers nobody */
 /* Which program it runs: another number once it has executed one, 0 where that is not known. */
 unsigned long long peer_image(int pid);
 bool peer_ended(int pid); /* it is no more, or is a zombie */
@@ -63,9 +58,8 @@ void peer_close(struct peer *peer);
 /* Takes over an answer; false: it is none of these. */
 bool about_read(struct about *about, const char *answer);
 
-/* Every process that listens in this network, this user's (for root anybody's): `found` is called
- * with each, connected and not asked yet. For that more files may be open from now on. How many
- * there were no descriptors for. */
+/* Calls `found` with each process of this user (root: of anybody) that listens in this network,
+ * connected and not asked yet. How many there were no descriptors for. */
 size_t peers_each(void (*found)(void *of, struct peer *peer), void *of);
 
 #endif

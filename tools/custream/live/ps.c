@@ -3,10 +3,8 @@
 #include "tools/custream/flags.h"
 #include "tools/custream/json_row.h"
 #include "tools/custream/live/listener.h"
-#include "tools/custream/show.h"
 
 #include <locale.h>
-#include <stdlib.h>
 
 enum { PS_VERSION = 1 }; /* of the JSON: grows when a member goes away or means something else */
 
@@ -57,9 +55,8 @@ static void row_print(char *const cells[COLUMNS], const int width[COLUMNS])
 static void table_print(const struct listeners *listeners)
 {
     char *const heads[COLUMNS] = {"PID", "RANK", "PROGRAM", "RECORDING", "CALLS", "SIZE", "FILE"};
-    char *(*rows)[COLUMNS] = calloc(listeners->count, sizeof *rows);
+    char *(*rows)[COLUMNS] = array_zeros(listeners->count, sizeof *rows);
     int width[COLUMNS];
-    if (!rows) out_of_memory();
     for (int c = 0; c < COLUMNS; c++) width[c] = (int)strlen(heads[c]);
     for (size_t i = 0; i < listeners->count; i++) {
         cells_make(rows[i], listeners->each[i]);

@@ -1,17 +1,13 @@
-/*
- * custream record: opens a connection to each process that is to record, and keeps it. Each process
- * records while its connection stays: so recording ends with this command however that ends.
- */
+/* custream record: each process records while its connection stays, so recording ends with this
+ * command however that ends. */
 #define _GNU_SOURCE /* ppoll */
 #include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
-#include "tools/custream/show.h"
 #include "tools/custream/trace/row.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,8 +17,8 @@ static const char NAME[] = "custream record";
 struct recording {
     struct listener *listener;
     struct about begun, ended;
-    /* REFUSED: it does not record, which has been said; TOLD: `ended` is known; SHUT_IN: it answers
-     * nobody any more; GONE: the process has ended */
+    /* REFUSED: does not record, which was said; TOLD: `ended` is known; SHUT_IN: answers nobody now
+     */
     enum { ASKED, REFUSED, WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state;
     bool early;  /* somebody else ended it */
     bool partly; /* not TOLD: there may have been more than its file has */
@@ -87,8 +83,7 @@ static size_t count_in(const struct recording *all, size_t count, unsigned state
 static void wait_until(struct recording *all, size_t count, unsigned state, double since,
     double until, bool interruptible, const sigset_t *mask)
 {
-    struct pollfd *polled = calloc(count, sizeof *polled);
-    if (!polled) out_of_memory();
+    struct pollfd *polled = array_zeros(count, sizeof *polled);
     for (;;) {
         for (size_t i = 0; i < count; i++)
             polled[i] = (struct pollfd){.fd = all[i].listener->peer.fd, .events = POLLIN};
@@ -109,8 +104,7 @@ static void wait_until(struct recording *all, size_t count, unsigned state, doub
     free(polled);
 }
 
-/* From the first request on they end the recording, and not this command; they come in while it
- * waits alone. */
+/* From the first request on they end the recording, and not this command. */
 static void signals_hold(sigset_t *before)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
@@ -123,8 +117,7 @@ static void signals_hold(sigset_t *before)
     sigprocmask(SIG_BLOCK, &mask, before);
 }
 
-/* Asked at once: each records from its answer on. Where others do, they do not wait for one that
- * takes its time, which may still join them. */
+/* Each records from its answer on. Others do not wait for one that takes its time. */
 static void begin(
     struct recording *all, struct listeners *chosen, const char *to, const sigset_t *before)
 {
@@ -192,8 +185,7 @@ static bool is_all(const struct recording *r)
 static bool output_write(const char *to, struct recording *all, size_t count, size_t *missing)
 {
     struct cut_reach cut = {0};
-    struct extract *extracts = calloc(count, sizeof *extracts);
-    if (!extracts) out_of_memory();
+    struct extract *extracts = array_zeros(count, sizeof *extracts);
     for (size_t i = 0; i < count; i++) extracts[i] = extract_of(&all[i]);
     const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts)
                                                 : cut_write(NAME, to, extracts, count, &cut);
@@ -238,8 +230,7 @@ static void row_count(void *of, const struct trace_row *row)
 
 static void fact_pass(void *of, const struct trace_fact *fact) { (void)of, (void)fact; }
 
-/* What the file has that was written: of a process that could not tell any more, nobody else knows.
- */
+/* Counts what was written: of a process that could not tell any more, nobody else knows. */
 static struct counts counts_of(const char *to)
 {
     struct counting counting = {0};
@@ -264,8 +255,7 @@ static void counts_print(const char *path, const struct counts *counts)
     else fputs("nothing lost", stdout);
 }
 
-/* Its socket is closed, as when it ends or executes another program. Which of the two comes of it
- * is known a little later. */
+/* A socket closes when its process ends or executes; which of the two is known a little later. */
 static bool has_executed(const struct recording *r)
 {
     enum { TRIES = 100, PAUSE_NS = 10000000 };
@@ -335,9 +325,8 @@ static void closing_print(const struct recording *all, size_t count, const char 
 
 static int record_chosen(const struct choice *choice, struct listeners *chosen)
 {
-    struct recording *all = calloc(chosen->count + 1, sizeof *all);
+    struct recording *all = array_zeros(chosen->count, sizeof *all);
     sigset_t before;
-    if (!all) out_of_memory();
     signals_hold(&before);
     const size_t count = record(all, chosen, choice, &before);
     bool good = count == chosen->count + chosen->left_out;

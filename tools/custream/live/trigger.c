@@ -1,21 +1,15 @@
-/*
- * custream trigger: writes the file that processes look at by CUSTREAM_TRIGGER
- * (shim/process/trigger.c), so that ranks of a job record the same seconds. The file gets its name
- * when it is whole. No process is asked anything.
- */
+/* custream trigger: writes the file that processes look at by CUSTREAM_TRIGGER. It gets its name
+ * when it is whole. No process is asked anything. */
 #define _GNU_SOURCE /* mkostemp */
 #include "shim/base/append.h"
 #include "tools/custream/command.h"
 #include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/cut.h"
-#include "tools/custream/show.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,8 +41,7 @@ static int read_text(const char *name, char *text, size_t room)
 
 /* --- what is asked for --- */
 
-/* JSON means the same with blanks in place of line breaks, but in its texts, where none may stand.
- */
+/* JSON means the same with blanks in place of line breaks, but in its texts. */
 static bool on_one_line(char *json)
 {
     bool quoted = false;
@@ -113,8 +106,7 @@ static bool compose(const struct request *request, char *text, size_t room, char
     if (request->ranks) n = cs_append(text, room, n, "ranks=%.2000s\n", request->ranks);
     if (policy) n = cs_append(text, room, n, "policy=%s\n", policy);
     if (n + 1 >= room)
-        return complain(NAME, "%s: longer than %d KiB", request->policy, CS_TRIGGER_MOST >> 10),
-               false;
+        return complained(NAME, "%s: longer than %d KiB", request->policy, CS_TRIGGER_MOST >> 10);
     const char *allowed = cs_trigger_read(text, &trigger, &line);
     if (!allowed) {
         const bool all = !trigger.range_count;
@@ -122,18 +114,16 @@ static bool compose(const struct request *request, char *text, size_t room, char
             all ? "" : request->ranks, start, (double)request->duration * 1e-9);
         return true;
     }
-    return complain(NAME, "%s: allowed is %s",
-               line == 3   ? "--duration"
-               : line == 2 ? "--in"
-                           : "--ranks",
-               allowed),
-           false;
+    return complained(NAME, "%s: allowed is %s",
+        line == 3   ? "--duration"
+        : line == 2 ? "--in"
+                    : "--ranks",
+        allowed);
 }
 
 /* --- where it goes --- */
 
-/* A file of somebody's is not written over, nor one whose seconds are still to come: ranks that
- * have read that one and not this one would record other seconds. */
+/* Not somebody's file, nor one whose seconds are to come: some ranks may have read that one. */
 static bool may_replace(const char *name)
 {
     static char text[CS_TRIGGER_MOST + 1];
@@ -142,25 +132,23 @@ static bool may_replace(const char *name)
     struct timespec now;
     int line;
     if (lstat(name, &file))
-        return errno == ENOENT || (complain(NAME, "%s: %s", name, strerror(errno)), false);
+        return errno == ENOENT || complained(NAME, "%s: %s", name, strerror(errno));
     if (!S_ISREG(file.st_mode))
-        return complain(NAME, "%s: no regular file, which processes do not read", name), false;
+        return complained(NAME, "%s: no regular file, which processes do not read", name);
     if (!file.st_size) return true;
     if (read_text(name, text, sizeof text) != READ || cs_trigger_read(text, &trigger, &line))
-        return complain(NAME,
-                   "%s: there is another file of that name, which is no trigger; remove it, or "
-                   "choose another name",
-                   name),
-               false;
+        return complained(NAME,
+            "%s: there is another file of that name, which is no trigger; remove it, or "
+            "choose another name",
+            name);
     clock_gettime(CLOCK_REALTIME, &now);
     const int64_t left = (int64_t)(trigger.start_ns + trigger.duration_ns) -
                          ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
     if (left <= 0) return true;
-    return complain(NAME,
-               "%s: the seconds of the last one are over in %.1f s; wait for that, or remove the "
-               "file",
-               name, (double)left * 1e-9),
-           false;
+    return complained(NAME,
+        "%s: the seconds of the last one are over in %.1f s; wait for that, or remove the "
+        "file",
+        name, (double)left * 1e-9);
 }
 
 static bool written(int fd, const char *text)
@@ -173,8 +161,7 @@ static bool written(int fd, const char *text)
     return true;
 }
 
-/* All may read it, as processes of the job's user do where root writes it, and nobody else may
- * write. */
+/* All may read it: root may write it for processes of a job's user. */
 static bool put(const char *name, const char *text)
 {
     char *beside = malloc(strlen(name) + 8);

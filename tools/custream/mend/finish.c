@@ -1,13 +1,8 @@
-/*
- * A trace whose process was ended from outside has a trailer from its last flush, which says that
- * it is not complete. Here it gets the reason. Where the process was ended while it wrote, the file
- * is torn, and is mended.
- */
+/* The end of a trace whose process was ended from outside: its trailer gets the reason, and a torn
+ * file is mended. */
 #define _GNU_SOURCE
 #include <cjson/cJSON.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -74,8 +69,7 @@ static bool put_anew(const char *path, int fd, const struct mended *mended)
            mend_write("custream", path, fd, mended);
 }
 
-/* Its new trailer; NULL: it stays as it is. Packets are read as they are, and are written anew only
- * if there are more. */
+/* Its new trailer; NULL: it stays as it is. Packets are written anew only if there are more. */
 static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings, const cJSON *last)
 {
     struct mended mended;
@@ -94,8 +88,7 @@ static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings
     return trailer;
 }
 
-/* The rings of a process that was ended, if they add something. Else `all`: the trace has all
- * calls. */
+/* The rings of a process that was ended, if they add something; else `all`: all calls are there. */
 static struct rings *rings_of(int fd, int memfd, bool *all)
 {
     struct rings_why why;
@@ -145,8 +138,7 @@ cJSON *finish_file(const char *path, struct file_id id, const char *by, int ring
     const int fd = open(path, (by ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return NULL;
     bool is = is_file(fd, id);
-    if (!is) { /* a process gives a new part the trace's name, and then tells of it: it may have
-                  ended in between */
+    if (!is) { /* the process may have ended before it told of a new part */
         const int part = part_before(path, fd);
         is = part >= 0 && is_file(part, id);
         if (part >= 0) close(part);

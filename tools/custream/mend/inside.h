@@ -15,20 +15,17 @@ struct mend_to;
 bool mend_put(struct mend_to *to, const char *row);
 /* Up to where slices stand on a lane, in nanoseconds, and whether it has a name. */
 int64_t mend_lane_filled(struct mend_to *to, uint32_t pid, uint32_t tid, bool *named);
-/* The earliest time from `from` on at which a slice may begin there that ends behind all of them.
- */
+/* The earliest time from `from` on at which a slice may begin that ends behind all of them. */
 int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t from);
 
 /* --- rings.c --- */
 
-/* Where the events of the trace end, and those that were not written, as they would stand there.
- * Until rings_close(). */
+/* Where the trace's events end, and those that were not written. Until rings_close(). */
 struct torn_more rings_more(struct rings *rings, int trace);
 /* A row for each record that is in none of the two. */
 void rings_rows(struct rings *rings, struct mend_to *to);
 
-/* --- record_row.c: a record as the library's timeline would show it, as far as the record alone
- * tells --- */
+/* --- record_row.c: a record as a row, as far as the record alone tells --- */
 
 /* Texts by number; takes over `bytes`. */
 struct record_texts {
@@ -37,8 +34,7 @@ struct record_texts {
 };
 void record_texts_read(struct record_texts *texts, char *bytes, size_t size);
 
-/* A thread's rows: to whom they go, what tells what their numbers mean, and up to where the lane is
- * filled. */
+/* A thread's rows: to whom they go, what their numbers mean, up to where the lane is filled. */
 struct record_lane {
     struct mend_to *to;
     const struct record_texts *texts;

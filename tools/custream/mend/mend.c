@@ -3,9 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,7 +14,6 @@
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/mend/inside.h"
 #include "tools/custream/merge/out.h"
-#include "tools/custream/show.h"
 #include "tools/custream/trace/ends.h"
 #include "tools/custream/trace/gz.h"
 #include "tools/custream/trace/json.h"
@@ -206,9 +202,8 @@ static bool copy_bytes(struct out *out, int from, off_t end)
         n = pread(
             from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
         if (n <= 0)
-            return complain(out->command, "%s: %s", out->path,
-                       n ? strerror(errno) : "the trace was cut short while it was read"),
-                   false;
+            return complained(out->command, "%s: %s", out->path,
+                n ? strerror(errno) : "the trace was cut short while it was read");
         out_put(out, bytes, (size_t)n);
     }
     return true;
@@ -248,11 +243,10 @@ bool mend_write(const char *command, const char *to, int fd, const struct mended
     const char *extension = cs_trace_extension(to);
     if (mended && mended->packets) {
         if (!extension || !cs_trace_extension_is_packets(extension))
-            return complain(command,
-                       "%s: it is in Perfetto's own format: under a name that ends in .pftrace it "
-                       "can be recovered",
-                       to),
-                   false;
+            return complained(command,
+                "%s: it is in Perfetto's own format: under a name that ends in .pftrace it "
+                "can be recovered",
+                to);
         return out_open_as_is(command, &out, to, NULL, 0) &&
                out_close(&out, put_packets(&out, fd, mended));
     }

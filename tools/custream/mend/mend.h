@@ -1,13 +1,9 @@
-/*
- * What becomes of the trace of a process that is no more: for `custream recover`, for the watcher,
- * and for whoever takes a copy of it.
- */
+/* What becomes of the trace of a process that is no more. */
 #ifndef CS_MEND_H
 #define CS_MEND_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tools/custream/command.h"
+
 #include <sys/types.h>
 
 #include "tools/custream/trace/value.h"
@@ -22,9 +18,8 @@ struct rings_why {
     char text[256]; /* "": it has none, or all that they had is in the trace */
     bool gone;      /* no file of that name */
 };
-/* The rings of the trace which is open there. `memfd`: their file itself; -1: it is where the head
- * of the trace says. NULL: there is none, it is another trace's, its process lives, or it is
- * damaged; then `why` says so. */
+/* The rings of an open trace, of `memfd`, or -1: of where the trace's head says. NULL: `why` says
+ * why there are none. */
 struct rings *rings_open(int trace, int memfd, struct rings_why *why);
 void rings_close(struct rings *rings);
 void rings_remove(struct rings *rings); /* their file, which has served */
@@ -38,8 +33,7 @@ unsigned rings_threads_not_kept(const struct rings *rings);
 /* --- mend.c: a whole end for a torn trace --- */
 
 /* What stands up to the last whole event stays byte for byte. Then come rows of the rings, and a
- * trailer: its totals are what the rows add up to, by the code with which `custream check` proves
- * them. */
+ * trailer with totals of the rows, by the code of `custream check`. */
 enum mend_end {
     MEND_WHOLE,   /* nothing is to be done */
     MEND_TORN,    /* mend_write() or mend_in_place() makes it whole */
@@ -67,12 +61,11 @@ enum mend_end mend_make(
     struct mended *mended, int fd, struct rings *rings, const struct mend_known *known);
 void mended_free(struct mended *mended);
 
-/* Puts a whole file in the place of `to`, which may be the trace itself: who reads that then has
- * the old one, and nothing of the new. `mended` NULL: a copy. False: the complaint was printed. */
+/* Puts a whole file in the place of `to`, at once; `mended` NULL: a copy. False: that was said. */
 bool mend_write(const char *command, const char *to, int fd, const struct mended *mended);
 
-/* Where there is no room for that: gives the file itself its tail. It is open for writing, and
- * nobody else writes to it. False: it is as torn as before. */
+/* Gives the open file itself its tail, where there is no room for another. False: it is as before.
+ */
 bool mend_in_place(int fd, const struct mended *mended);
 
 /* --- finish.c: the end of a file whose process is no more --- */
@@ -80,10 +73,9 @@ bool mend_in_place(int fd, const struct mended *mended);
 struct file_id {
     unsigned long long device, inode;
 };
-/* What the file's trailer says. `by`: if the trace is not complete that is written into it first,
- * and a file that is torn gets a whole end; NULL: it is left as it is. `rings`: its memfd of rings,
- * -1: it has none. NULL: the file is not there, is another one by now (the part that follows is
- * not), or has no trailer. */
+/* What the file's trailer says. `by`: how it ended, which is written into it, and a torn file gets
+ * an end; NULL: it is left alone. `rings`: their memfd, or -1. NULL: the file is gone, another one
+ * but the part that follows, or has no trailer. */
 struct cJSON *finish_file(const char *path, struct file_id id, const char *by, int rings);
 
 /* Whether the path leads to that file. */
@@ -92,8 +84,7 @@ bool finish_is_there(const char *path, struct file_id id);
 /* The trailer of a file that is open; NULL: it has none. */
 struct cJSON *finish_trailer(int fd);
 
-/* The trailer of the part before the trace at `path`, if that part stands beside it; NULL where it
- * does not. */
+/* The trailer of the part before the trace at `path`; NULL: it is not beside it. */
 struct cJSON *finish_part_before(const char *path, int fd);
 
 #endif

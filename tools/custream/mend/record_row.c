@@ -1,8 +1,5 @@
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "shim/base/append.h"
 #include "shim/base/json.h"
@@ -20,7 +17,7 @@ enum { TEXTS = 1 << 16, TEXT_MOST = 4096, ROW = 8 * TEXT_MOST };
 void record_texts_read(struct record_texts *texts, char *bytes, size_t size)
 {
     texts->bytes = bytes;
-    if (!(texts->of = calloc(TEXTS, sizeof *texts->of))) out_of_memory();
+    texts->of = array_zeros(TEXTS, sizeof *texts->of);
     for (size_t at = 0; size - at > sizeof(struct cs_rings_name);) {
         const struct cs_rings_name *name = (const struct cs_rings_name *)(const void *)(bytes + at);
         const size_t room = size - at - sizeof *name;
@@ -151,8 +148,7 @@ static const char *category_of(unsigned call)
                                       : "cuda_driver";
 }
 
-/* Of the records that enclose others, which came before them: not so early that it cuts one in two.
- */
+/* Of records that enclose earlier ones: not so early that it cuts one in two. */
 static int64_t begin_of(const struct record_lane *lane, const struct cs_record *record)
 {
     const int64_t from = ns_of(lane, record->begin);

@@ -2,9 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,8 +64,7 @@ static bool is_free(int fd)
     return true;
 }
 
-/* Whatever stands at that name: a file of this user, or of the one for whom root asks; and its
- * process is dead. */
+/* Opens a file of this user, or of the one for whom root asks, whose process is dead. */
 static bool take(struct rings *rings, int memfd, struct rings_why *why)
 {
     struct stat about;
@@ -117,8 +113,7 @@ static bool is_ours(const struct cs_rings *head, uint64_t size, uint64_t base_ns
            head->calls == CS_CALL_COUNT && head->base_ns == base_ns && is_laid_out(head, size);
 }
 
-/* Which of its files the trace is, and where events end there. Without a reason: all that there was
- * is in the trace. */
+/* Which file the trace is, and where its events end. False without a reason: the trace has all. */
 static bool find_end(struct rings *rings, const struct stat *trace, struct rings_why *why)
 {
     const struct cs_rings_trace *now = &rings->head.trace[cs_rings_entry(rings->head.word)];
@@ -167,8 +162,7 @@ static bool load(struct rings *rings, int trace, uint64_t base, struct rings_why
 struct rings *rings_open(int trace, int memfd, struct rings_why *why)
 {
     struct trace_head head;
-    struct rings *rings = calloc(1, sizeof *rings);
-    if (!rings) out_of_memory();
+    struct rings *rings = array_zeros(1, sizeof *rings);
     rings->fd = -1;
     *why = (struct rings_why){0};
     if (trace_head(trace, &head) && (memfd >= 0 || path_in_head(&head, rings->path, why)) &&
@@ -237,8 +231,7 @@ static uint64_t long_in(const struct page *page, uint32_t at)
     return word;
 }
 
-/* From where on its records have not been told, and how many there are. The one in hand is told if
- * the writer's word says so. */
+/* From where on its records have not been told, and how many; the writer's word knows of one. */
 static uint64_t untold(const struct rings *rings, const struct page *page, uint64_t *from)
 {
     const struct cs_ring *ring = (const struct cs_ring *)(const void *)page->bytes;

@@ -1,9 +1,6 @@
 /* custream recover: makes a whole file of a trace whose process was killed while it wrote. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +10,6 @@
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/mend/mend.h"
-#include "tools/custream/show.h"
 #include "tools/custream/trace/ends.h"
 
 #include "shim/base/options.h"
@@ -52,8 +48,7 @@ static bool is_same(int fd, const char *path)
     return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Only what nobody writes to: the library holds a lock on its file, and so does who puts another in
- * its place. */
+/* Only what nobody writes to: the library locks its file, and so does who replaces it. */
 static int trace_open(const char *path, bool in_place)
 {
     struct stat about;
@@ -234,7 +229,7 @@ static int request_read(struct request *request, int argc, char **argv)
 int command_recover(int argc, char **argv)
 {
     struct request request = {0};
-    if (!(request.files = calloc((size_t)argc + 1, sizeof *request.files))) out_of_memory();
+    request.files = array_zeros((size_t)argc + 1, sizeof *request.files);
     int status = request_read(&request, argc, argv);
     for (int i = 0; i < request.count && (i || status == STATUS_OK); i++) {
         const int one = recover(&request, request.files[i]);

@@ -28,8 +28,8 @@ struct pidfd_info_64 {
 #define SO_PEERPIDFD 77
 #endif
 
-/* The socket's own pidfd comes first (Linux 6.5): it is of no later process with that number, and
- * from Linux 6.16 on there is one of a process that is no more. */
+/* The socket's own pidfd (Linux 6.5) is of no later process, and from 6.16 on also of a dead one.
+ */
 struct ending ending_of(int socket, pid_t pid)
 {
     char file[64];
@@ -49,8 +49,7 @@ void ending_close(struct ending *ending)
     *ending = (struct ending){.pidfd = -1, .stat = -1};
 }
 
-/* The last field, until the parent has asked. While threads still end it is there too, but for 0,
- * and so is another number of a process that has been stopped. */
+/* The last field, until the parent asks; 0 while threads still end, something else if stopped. */
 static void look(struct ending *ending, bool over)
 {
     char text[1024];

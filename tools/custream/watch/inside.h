@@ -18,8 +18,7 @@ enum { WATCH_OF_ONE = 5, WATCH_KEPT_FREE = 16 };
 
 struct watched {
     struct watch_plan plan;
-    int listener, root, leash; /* the socket; a pidfd of the program; becomes readable when exec was
-                                  called, empty if that went well */
+    int listener, root, leash; /* a socket; the program's pidfd; readable, if empty, after exec */
     pid_t root_pid;
     char *folder; /* in which the run was started */
 };
@@ -27,8 +26,7 @@ _Noreturn void watch_run(struct watched *watched);
 
 /* --- ended.c: how a process ended --- */
 
-/* A pidfd, and the open /proc/PID/stat; -1 each where it cannot be had. `status`: as waitpid has
- * it, if it is known. */
+/* A pidfd and the open /proc/PID/stat, or -1. `status`: as waitpid has it, if it is known. */
 struct ending {
     int pidfd, stat, status;
     bool known;
@@ -36,13 +34,11 @@ struct ending {
 struct ending ending_of(int socket, pid_t pid); /* of the process at the other end of the socket */
 void ending_close(struct ending *ending);
 
-/* The process has hung up. It closes its descriptors before its parent hears of its end: so where
- * only the parent is told how it ended, it is mostly seen here. */
+/* It has hung up, which it does before its parent hears of its end: now its status is seen best. */
 void ending_begins(struct ending *ending);
 
-/* Once the pidfd is readable: "SIGTERM", or "exit_group" where the process left without the
- * library's knowing. "an unknown cause" where the system does not tell (before Linux 6.16 it tells
- * only until the parent has asked). */
+/* Once the pidfd is readable: "SIGTERM", "exit_group" where the library knew nothing, or "an
+ * unknown cause" (before Linux 6.16 only the parent is told for sure). */
 const char *ending_name(struct ending *ending, char *room, size_t size);
 
 /* --- tell.c: what the watcher says on stderr --- */
@@ -52,8 +48,7 @@ struct told {
     const char *folder; /* in which it was started: files are shown from there */
     bool quiet;
     int lines;
-    pid_t stranger; /* the last process of another user that called CUDA, and was not heard; 0:
-                       there was none */
+    pid_t stranger; /* the last other user's process that called CUDA; or 0 */
     struct {
         unsigned long long files, calls, operations,
             execs; /* execs: ended by that, so what was still to come is not known */

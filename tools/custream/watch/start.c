@@ -42,8 +42,7 @@ static void close_others(const int *kept, size_t count)
     }
 }
 
-/* Of the program's descriptors it keeps stderr alone. Of its signals none: who stops a run asks the
- * program to end, and it ends with that. */
+/* Of the program's descriptors it keeps stderr, of its signals none: it ends with the program. */
 static void let_go_of_the_program(const struct watched *watched)
 {
     sigset_t all;
@@ -107,11 +106,10 @@ _Noreturn static void make_watcher(struct watched *watched, int gate)
     _exit(0);
 }
 
-/* A child that ends at once, whose child the watcher is: so that belongs to init, or to whoever
- * looks after orphans. The first child sends no signal and leaves no status. If there are no
- * others, it is not waited for either, and the children that the program has waited for have used
- * nothing. Others may end at any moment, so SIGCHLD is not ignored then: the system would reap
- * them. Whoever adopts orphans does not for the moment in which the first child ends. */
+/* The child ends at once, so that its child, the watcher, belongs to whoever looks after orphans.
+ * It sends no signal and leaves no status. Without other children SIGCHLD is ignored and it is not
+ * waited for, so that it adds nothing to what children have used. Who adopts orphans does not
+ * meanwhile. */
 static bool fork_twice(struct watched *watched)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -153,8 +151,7 @@ static bool make(struct watched *watched, const char *name)
     return made;
 }
 
-/* The watcher takes as many as it may have. With fewer than for one process it would hear of that,
- * and could not read its file. */
+/* With fewer it would hear of a process, and could not read its file. */
 static bool has_descriptors(void)
 {
     struct rlimit files;
@@ -174,8 +171,8 @@ static bool is_watched(void)
     return there;
 }
 
-/* The first process of a pid namespace adopts all orphans, and when it ends the system kills the
- * others: there a watcher would be the program's child, and of no use. */
+/* A first process of a pid namespace adopts orphans: there a watcher would be the program's child.
+ */
 bool watch_start(const struct watch_plan *plan)
 {
     char name[64];

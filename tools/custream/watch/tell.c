@@ -3,9 +3,6 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +10,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
 
-/* LINES_MOST: of traces of which nothing is missing, or nothing but what an exec ended; a run of
- * hundreds of processes is told in sum. REPORTS_MOST: of as many traces. */
+/* LINES_MOST: of whole traces; of hundreds of processes a sum is told. REPORTS_MOST: of traces. */
 enum { LINE_MOST = 8192, LINES_MOST = 8, REPORTS_MOST = LINES_MOST };
 
 #define IS_APART "The program has mounts of its own: the file has that name in them"
@@ -42,9 +38,7 @@ static void remember(struct told *told, const char *path)
 {
     char *copy = strdup(path);
     if (!copy) out_of_memory();
-    told->files =
-        array_room(told->files, told->file_count, &told->file_capacity, sizeof *told->files);
-    told->files[told->file_count++] = copy;
+    array_add(told->files, told->file_count, told->file_capacity, copy);
 }
 
 /* --- one trace --- */
@@ -62,8 +56,7 @@ static bool is_whole(const struct cs_verdict *v)
            !v->untimed && !cs_verdict_has_gaps(v) && !v->gpu_cause;
 }
 
-/* Of a process that could not say so itself. `brief`: an order that would be lost is said, and no
- * more. */
+/* Of a process that could not say so itself. `brief`: only an order that would be lost. */
 static void tell_audit(const cJSON *trailer, bool brief)
 {
     const cJSON *audit = cJSON_GetObjectItemCaseSensitive(trailer, "defaultStreamAudit");
@@ -92,9 +85,8 @@ static void unused_add(struct told *told, int rule, const char *match)
     }
     char *copy = told->traces == 1 ? strdup(match) : NULL;
     if (!copy) return;
-    told->unused =
-        array_room(told->unused, told->unused_count, &told->unused_capacity, sizeof *told->unused);
-    told->unused[told->unused_count++] = (struct unused){rule, copy, 1};
+    array_add(
+        told->unused, told->unused_count, told->unused_capacity, (struct unused){rule, copy, 1});
 }
 
 static void unused_read(struct told *told, const cJSON *trailer)

@@ -9,9 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -38,8 +35,7 @@ struct process {
     time_t execs; /* when it was about to become another program; 0: it was not */
     char *path;   /* NULL: no file so far */
     struct file_id id;
-    int folder; /* of the file, as the process sees it, where that is another one than `path` leads
-                   to here; -1: it is none */
+    int folder; /* as the process sees it, if not as we do; or -1 */
     int rings;  /* its memfd; -1: it has none */
 };
 
@@ -114,8 +110,7 @@ static void unsaid_tell(struct process *process)
     unsaid_free(process);
 }
 
-/* The process has ended, or has become another program; `by`: before its file was complete.
- * `speaks`: it is to say what there is to say. */
+/* It has ended, or executed; `by`: before its file was complete. `speaks`: it says that itself. */
 static void process_over(struct process *process, const char *by, bool speaks)
 {
     if (process->path) {
@@ -177,8 +172,7 @@ static void answer(const struct process *process, const char *word)
     if (write(process->fd, word, strlen(word)) < 0) {} /* it has ended meanwhile */
 }
 
-/* The order of the two words is what shim/base/watch.h says: first "wait", then the look for
- * "spoke". */
+/* First "wait", then the look for "spoke": shim/base/watch.h says why. */
 static void process_ends(struct process *process)
 {
     char next[8];
@@ -194,8 +188,7 @@ static void process_ends(struct process *process)
     else answer(process, "done");
 }
 
-/* A program may have mounts or a root of its own, which are gone with it: the folder stays as long
- * as it is held. */
+/* A folder in mounts or a root of the program's own stays as long as it is held. */
 static int folder_apart(const struct process *process)
 {
     char path[PATH_MAX + 64];
@@ -314,14 +307,11 @@ static void wait_for_news(void)
     const int first[] = {watch.count < watch.most ? watch.watched->listener : -1,
         watch.root_gone ? -1 : watch.watched->root, watch.reporting};
     for (size_t i = 0; i < CS_COUNT(first); i++) {
-        all = array_room(all, n, &capacity, sizeof *all);
-        all[n++] = (struct pollfd){.fd = first[i], .events = POLLIN};
+        array_add(all, n, capacity, (struct pollfd){.fd = first[i], .events = POLLIN});
     }
     for (struct process *process = watch.processes; process; process = process->next) {
-        all = array_room(all, n, &capacity, sizeof *all);
-        all[n++] = (struct pollfd){.fd = process->fd, .events = POLLIN};
-        all = array_room(all, n, &capacity, sizeof *all);
-        all[n++] = (struct pollfd){.fd = process->ending.pidfd, .events = POLLIN};
+        array_add(all, n, capacity, (struct pollfd){.fd = process->fd, .events = POLLIN});
+        array_add(all, n, capacity, (struct pollfd){.fd = process->ending.pidfd, .events = POLLIN});
     }
     poll(all, n, -1);
 }
