@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 API = ROOT / "tests" / "api"
 
 TESTS = [(path.stem, row) for path in sorted(API.glob("rows_*.c"))
-         for row in re.findall(r"^ROW(?:_WITH|_SIMULATED)?\((\w+), \"", path.read_text(), re.MULTILINE)]
+         for row in re.findall(r"^ROW(?:_WITH|_SIMULATED)?\(\s*(\w+),\s*\"", path.read_text(), re.MULTILINE)]
 
 # Rows without a test in C, and why.
 NOT_IN_C = {
