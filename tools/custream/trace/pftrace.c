@@ -34,162 +34,133 @@ static bool fixed_next(struct message *message, size_t n, uint64_t *value)
     return true;
 }
 
-bool field_next(struct message *message, struct field *field)
+/* In registers: a field that goes through memory costs more than all else here. */
+static inline __attribute__((always_inline)) bool next(struct message *message, struct field *field)
 {
-    uint64_t tag;
+    uint64_t tag, value;
     if (message->at >= message->end || !varint_next(message, &tag)) return false;
-    field->message = (struct message){
-        message->at, message->at}; /* empty, where something else stands than is expected */
-    field->number = (unsigned)(tag >> 3);
-    field->wire = (unsigned)tag & 7;
+    *field = (struct field){.number = (unsigned)(tag >> 3), .wire = (unsigned)tag & 7};
     switch (field->wire) {
-    case CS_WIRE_VARINT: return varint_next(message, &field->value);
-    case CS_WIRE_64: return fixed_next(message, 8, &field->value);
-    case CS_WIRE_32: return fixed_next(message, 4, &field->value);
+    case CS_WIRE_VARINT:
     case CS_WIRE_BYTES:
-        if (!varint_next(message, &field->value) ||
-            field->value > (uint64_t)(message->end - message->at))
-            return false;
-        field->message = (struct message){message->at, message->at + field->value};
-        message->at += field->value;
-        return true;
+        if (!varint_next(message, &value)) return false;
+        break;
+    case CS_WIRE_64:
+        if (!fixed_next(message, 8, &value)) return false;
+        break;
+    case CS_WIRE_32:
+        if (!fixed_next(message, 4, &value)) return false;
+        break;
     default: return false;
     }
+    field->value = value;
+    if (field->wire != CS_WIRE_BYTES) return true;
+    if (value > message_size(*message)) return false;
+    field->message = (struct message){message->at, message->at + value};
+    message->at += value;
+    return true;
 }
 
-/* --- numbers that stand for something --- */
+bool field_next(struct message *message, struct field *field) { return next(message, field); }
 
-static size_t place_of(const struct map *map, uint64_t key)
+bool message_is(struct message message, const char *text)
 {
-    size_t i = (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (map->capacity - 1);
-    while (map->entries[i].value && map->entries[i].key != key) i = (i + 1) & (map->capacity - 1);
-    return i;
+    return message_size(message) == strlen(text) && !memcmp(message.at, text, strlen(text));
 }
 
-void *map_get(const struct map *map, uint64_t key)
+void fields_read(struct message message, struct field *fields, unsigned count)
 {
-    return map->capacity ? map->entries[place_of(map, key)].value : NULL;
+    struct field field;
+    memset(fields, 0, count * sizeof *fields);
+    while (next(&message, &field))
+        if (field.number < count) fields[field.number] = field;
 }
 
-void **map_put(struct map *map, uint64_t key)
+/* --- what a file has told --- */
+
+void *record_of(struct records *records, uint64_t key, size_t size)
 {
-    if (map->count * 2 >= map->capacity) {
-        struct map grown = {.capacity = map->capacity ? 2 * map->capacity : 64};
-        grown.entries = calloc(grown.capacity, sizeof *grown.entries);
-        if (!grown.entries) out_of_memory();
-        for (size_t i = 0; i < map->capacity; i++)
-            if (map->entries[i].value)
-                *map_put(&grown, map->entries[i].key) = map->entries[i].value;
-        free(map->entries);
-        *map = grown;
+    uint32_t *place = numbers_at(&records->places, key, UINT32_MAX);
+    if (*place == UINT32_MAX) {
+        *place = (uint32_t)records->count;
+        records->at =
+            array_room(records->at, records->count, &records->capacity, sizeof *records->at);
+        records->at[records->count++] = array_zeros(1, size);
     }
-    struct map_entry *entry = &map->entries[place_of(map, key)];
-    map->count += !entry->value; /* the caller gives it one */
-    entry->key = key;
-    return &entry->value;
+    return records->at[*place];
 }
 
-void map_free(struct map *map, void (*free_value)(void *))
+static void records_free(struct records *records)
 {
-    for (size_t i = 0; i < map->capacity; i++)
-        if (map->entries[i].value) free_value(map->entries[i].value);
-    free(map->entries);
-    *map = (struct map){0};
+    for (size_t i = 0; i < records->count; i++) free(records->at[i]);
+    free(records->at);
+    numbers_free(&records->places);
 }
 
-struct string *string_new(struct message message)
+text told_number(struct pftrace *p, struct message message)
 {
-    const size_t n = (size_t)(message.end - message.at);
-    struct string *s = malloc(sizeof *s + n + 1);
-    if (!s) out_of_memory();
-    s->length = n;
-    if (n) memcpy(s->text, message.at, n); /* an empty one may stand nowhere */
-    s->text[n] = 0;
-    return s;
+    return text_number(&p->told, message.at ? (const char *)message.at : "", message_size(message));
 }
 
-/* --- sequences --- */
-
-static struct sequence *sequence_of(struct pftrace *p, uint64_t number)
+struct message told(const struct pftrace *p, text number)
 {
-    struct sequence *sequence = map_get(&p->sequences, number);
-    if (sequence) return sequence;
-    if (!(sequence = calloc(1, sizeof *sequence))) out_of_memory();
-    return *map_put(&p->sequences, number) = sequence;
+    return message_of(text_of(&p->told, number), text_length(&p->told, number));
 }
 
-static void texts_free(struct sequence *sequence)
+static uint64_t interned_key(unsigned kind, uint64_t number) { return number << 5 | kind; }
+
+struct message interned(
+    const struct pftrace *p, const struct sequence *sequence, unsigned kind, uint64_t number)
 {
-    for (int i = 0; i < TEXTS; i++) map_free(&sequence->texts[i], free);
+    return told(p, numbers_get(&sequence->texts, interned_key(kind, number), 0));
 }
 
-static void sequence_free(void *value)
+static void interned_read(struct pftrace *p, struct sequence *sequence, struct message all)
 {
-    texts_free(value);
-    map_free(&((struct sequence *)value)->clocks, free);
-    free(value);
-}
-
-static void interned_read(struct sequence *sequence, struct message interned)
-{
-    struct field field, part;
-    while (field_next(&interned, &field)) {
-        const int kind = field.number == CS_PF_INTERNED_CATEGORY ? TEXT_CATEGORY
-                         : field.number == CS_PF_INTERNED_NAME   ? TEXT_NAME
-                         : field.number == CS_PF_INTERNED_KEY    ? TEXT_KEY
-                         : field.number == CS_PF_INTERNED_STRING ? TEXT_STRING
-                                                                 : TEXTS;
-        struct message entry = field.message, text = {0};
-        uint64_t number = 0;
-        if (kind == TEXTS || field.wire != CS_WIRE_BYTES) continue;
-        while (field_next(&entry, &part))
-            if (part.number == 1) number = part.value;
-            else if (part.number == 2) text = part.message;
-        void **place = map_put(&sequence->texts[kind], number);
-        if (*place) free(*place);
-        *place = string_new(text);
+    struct field field, entry[3];
+    while (field_next(&all, &field)) {
+        if (field.number > CS_PF_INTERNED_STRING || !field.message.at) continue;
+        fields_read(field.message, entry, 3);
+        *numbers_at(&sequence->texts, interned_key(field.number, entry[1].value), 0) =
+            told_number(p, entry[2].message);
     }
 }
 
 /* --- clocks --- */
 
-static struct map *clocks_of(struct pftrace *p, struct sequence *sequence, uint64_t id)
+/* Those from 64 to 127 are of the sequence. */
+static struct clock *clock_of(struct pftrace *p, const struct sequence *sequence, uint64_t id)
 {
-    return id >= 64 && id < 128 ? &sequence->clocks : &p->clocks;
+    const uint64_t key = id >= 64 && id < 128 ? sequence->number << 8 | id : id << 8;
+    return record_of(&p->clocks, key, sizeof(struct clock));
 }
 
 static void snapshot_read(struct pftrace *p, struct sequence *sequence, struct message snapshot)
 {
-    struct clock clocks[32];
-    uint64_t ids[32], boot = 0;
+    enum { ID = 1, AT, STEPS, UNIT, FIELDS, CLOCKS = 32 };
+    struct field clocks[CLOCKS][FIELDS], field;
+    uint64_t boot = 0;
     size_t count = 0;
-    struct field field, part;
-    while (field_next(&snapshot, &field) && count < 32) {
-        if (field.number != 1 || field.wire != CS_WIRE_BYTES) continue;
-        clocks[count] = (struct clock){.unit = 1};
-        ids[count] = 0;
-        while (field_next(&field.message, &part)) {
-            if (part.number == 1) ids[count] = part.value;
-            if (part.number == 2) clocks[count].at = part.value;
-            if (part.number == 3) clocks[count].steps = part.value;
-            if (part.number == 4 && part.value) clocks[count].unit = part.value;
-        }
-        if (ids[count] == CS_PF_CLOCK_BOOT) boot = clocks[count].at;
+    while (count < CLOCKS && field_next(&snapshot, &field)) {
+        if (field.number != 1 || !field.message.at) continue;
+        fields_read(field.message, clocks[count], FIELDS);
+        if (clocks[count][ID].value == CS_PF_CLOCK_BOOT) boot = clocks[count][AT].value;
         count++;
     }
     for (size_t i = 0; i < count; i++) {
-        void **place = map_put(clocks_of(p, sequence, ids[i]), ids[i]);
-        if (!*place && !(*place = malloc(sizeof(struct clock)))) out_of_memory();
-        clocks[i].boot = boot;
-        *(struct clock *)*place = clocks[i];
+        const struct field *in = clocks[i];
+        *clock_of(p, sequence, in[ID].value) = (struct clock){.at = in[AT].value,
+            .boot = boot,
+            .unit = in[UNIT].value ?: 1,
+            .steps = in[STEPS].value};
     }
 }
 
 static uint64_t time_of(struct pftrace *p, struct sequence *sequence, uint64_t id, uint64_t at)
 {
-    if (!id) id = sequence->clock ? sequence->clock : CS_PF_CLOCK_BOOT;
-    struct clock *clock = id == CS_PF_CLOCK_BOOT ? NULL : map_get(clocks_of(p, sequence, id), id);
-    if (!clock) return at;
+    if (!id) id = sequence->clock ?: CS_PF_CLOCK_BOOT;
+    struct clock *clock = id == CS_PF_CLOCK_BOOT ? NULL : clock_of(p, sequence, id);
+    if (!clock || !clock->unit) return at;
     if (!clock->steps) return at * clock->unit - clock->at * clock->unit + clock->boot;
     clock->at += at;
     clock->boot += at * clock->unit;
@@ -212,11 +183,11 @@ static void counter_close(struct pftrace *p)
 static void head_made(struct pftrace *p)
 {
     char text[256];
-    const struct clock *real = map_get(&p->clocks, CS_PF_CLOCK_REAL);
+    const struct clock *real = clock_of(p, NULL, CS_PF_CLOCK_REAL);
     snprintf(text, sizeof text,
         CS_TRACE_BEGIN_NOW
         "%llu,\n\"metadata\":{\"converted by\":\"custream " CUSTREAM_VERSION_STRING "\"},\n",
-        (unsigned long long)(real && real->at > real->boot ? real->at - real->boot : 0));
+        (unsigned long long)(real->at > real->boot ? real->at - real->boot : 0));
     rope_put(&p->head, text, strlen(text));
     p->headed = true;
 }
@@ -240,49 +211,39 @@ struct pf_row *row_new(struct pftrace *p)
 void row_time(const struct pftrace *p, struct pf_row *to, uint64_t ns)
 {
     char text[24];
-    if (p->texts)
-        row_raw(to, (struct message){(unsigned char *)text, (unsigned char *)cs_put_us(text, ns)});
+    if (p->texts) row_raw(to, message_of(text, (size_t)(cs_put_us(text, ns) - text)));
     else row_uint(to, ns);
 }
 
 /* --- what stands around them --- */
 
+static void put_message(struct rope *to, struct message text)
+{
+    rope_put(to, (const char *)text.at, message_size(text));
+}
+
 /* ChromeEventBundle: texts that stand for the whole file. */
 static void bundle_read(struct pftrace *p, struct message bundle)
 {
-    struct field field, part;
+    enum { METADATA = 2, NAME = 1, TEXT = 2 };
+    struct field field, in[TEXT + 1];
     while (field_next(&bundle, &field)) {
-        struct message name = {0}, text = {0};
-        if (field.number != 2 || field.wire != CS_WIRE_BYTES) continue;
-        while (field_next(&field.message, &part))
-            if (part.number == 1) name = part.message;
-            else if (part.number == 2) text = part.message;
-        const size_t n = (size_t)(name.end - name.at);
-        const bool header = n == sizeof CS_PF_HEADER - 1 && !memcmp(name.at, CS_PF_HEADER, n);
+        if (field.number != METADATA || !field.message.at) continue;
+        fields_read(field.message, in, TEXT + 1);
+        const bool header = message_is(in[NAME].message, CS_PF_HEADER);
         if (header && p->ours) p->joined = p->read + 1;
-        if (header && !p->headed)
-            rope_put(&p->head, (const char *)text.at, (size_t)(text.end - text.at)),
-                p->headed = p->ours = true;
-        if (n != sizeof CS_PF_TRAILER - 1 || memcmp(name.at, CS_PF_TRAILER, n) || p->ended)
-            continue;
+        if (header && !p->headed) {
+            put_message(&p->head, in[TEXT].message);
+            p->headed = p->ours = true;
+        }
+        if (!message_is(in[NAME].message, CS_PF_TRAILER) || p->ended) continue;
         if (!p->headed) head_made(p);
-        rope_put(&p->tail, (const char *)text.at, (size_t)(text.end - text.at));
+        put_message(&p->tail, in[TEXT].message);
         p->ended = true;
     }
 }
 
 /* --- packets --- */
-
-static void defaults_read(struct sequence *sequence, struct message defaults)
-{
-    struct field field, part;
-    while (field_next(&defaults, &field)) {
-        if (field.number == CS_PF_CLOCK_ID) sequence->clock = field.value;
-        if (field.number != CS_PF_TRACK_EVENT || field.wire != CS_WIRE_BYTES) continue;
-        while (field_next(&field.message, &part))
-            if (part.number == CS_PF_TRACK_UUID) sequence->track = part.value;
-    }
-}
 
 static void packet_read(struct pftrace *p, struct message message);
 
@@ -294,7 +255,7 @@ static void compressed_read(struct pftrace *p, struct message bytes)
     struct rope all = {0};
     struct field field;
     z_stream stream = {
-        .next_in = (Bytef *)(uintptr_t)bytes.at, .avail_in = (uInt)(bytes.end - bytes.at)};
+        .next_in = (Bytef *)(uintptr_t)bytes.at, .avail_in = (uInt)message_size(bytes)};
     if (p->inflates || inflateInit(&stream) != Z_OK) return;
     int status;
     do {
@@ -306,67 +267,46 @@ static void compressed_read(struct pftrace *p, struct message bytes)
     inflateEnd(&stream);
     if (status != Z_STREAM_END) p->damaged = p->read + 1;
     p->inflates = true;
-    struct message packets = {(unsigned char *)all.at, (unsigned char *)all.at + all.length};
-    while (all.at && field_next(&packets, &field))
-        if (field.number == CS_PF_PACKET && field.wire == CS_WIRE_BYTES)
-            packet_read(p, field.message);
+    struct message packets = message_of(all.at, all.length);
+    while (field_next(&packets, &field))
+        if (field.number == CS_PF_PACKET) packet_read(p, field.message);
     p->inflates = false;
     free(all.at);
 }
 
+/* Of GPU render stages nothing is read: the same work has a slice. */
 static void packet_read(struct pftrace *p, struct message message)
 {
-    struct packet packet = {0};
-    struct message all = message, snapshot = {0}, defaults = {0}, bundle = {0}, extension = {0};
-    uint64_t number = 0, clock = 0, at = 0;
-    bool timed = false;
-    struct field field;
-    while (field_next(&all, &field)) {
-        const bool bytes = field.wire == CS_WIRE_BYTES;
-        switch (field.number) {
-        case CS_PF_SEQUENCE: number = field.value; break;
-        case CS_PF_SEQUENCE_FLAGS: packet.flags = field.value; break;
-        case CS_PF_CLOCK_ID: clock = field.value; break;
-        case CS_PF_TIMESTAMP: at = field.value, timed = true; break;
-        case CS_PF_TRACK_EVENT:
-            if (bytes) packet.event = field.message;
-            break;
-        case CS_PF_INTERNED:
-            if (bytes) packet.interned = field.message;
-            break;
-        case CS_PF_CLOCK_SNAPSHOT:
-            if (bytes) snapshot = field.message;
-            break;
-        case CS_PF_DEFAULTS:
-            if (bytes) defaults = field.message;
-            break;
-        case CS_PF_TRACK:
-            if (bytes) packet.track = field.message;
-            break;
-        case CS_PF_EXTENSION_DESCRIPTOR:
-            if (bytes) extension = field.message;
-            break;
-        case CS_PF_CHROME_EVENTS:
-            if (bytes) bundle = field.message;
-            break;
-        case COMPRESSED_PACKETS:
-            if (bytes) compressed_read(p, field.message);
-            break;
-        case CS_PF_RENDER_STAGE: break; /* the same work has a slice */
-        default: break;
-        }
+    enum { FIELDS = CS_PF_EXTENSION_DESCRIPTOR + 1 };
+    struct field in[FIELDS], defaults[FIELDS], track[CS_PF_TRACK_UUID + 1];
+    fields_read(message, in, FIELDS);
+    const struct message event = in[CS_PF_TRACK_EVENT].message, told = in[CS_PF_TRACK].message;
+    const bool timed = in[CS_PF_TIMESTAMP].number;
+    if (in[COMPRESSED_PACKETS].message.at) compressed_read(p, in[COMPRESSED_PACKETS].message);
+    struct sequence *sequence =
+        record_of(&p->sequences, in[CS_PF_SEQUENCE].value, sizeof *sequence);
+    sequence->number = in[CS_PF_SEQUENCE].value;
+    if (in[CS_PF_SEQUENCE_FLAGS].value & 1) numbers_free(&sequence->texts);
+    if (in[CS_PF_DEFAULTS].number) {
+        fields_read(in[CS_PF_DEFAULTS].message, defaults, FIELDS);
+        fields_read(defaults[CS_PF_TRACK_EVENT].message, track, CS_PF_TRACK_UUID + 1);
+        if (defaults[CS_PF_CLOCK_ID].number) sequence->clock = defaults[CS_PF_CLOCK_ID].value;
+        if (track[CS_PF_TRACK_UUID].number) sequence->track = track[CS_PF_TRACK_UUID].value;
     }
-    struct sequence *sequence = packet.sequence = sequence_of(p, number);
-    if (packet.flags & 1) texts_free(sequence);
-    if (defaults.at) defaults_read(sequence, defaults);
-    if (snapshot.at) snapshot_read(p, sequence, snapshot);
-    if (packet.interned.at) interned_read(sequence, packet.interned);
-    if (extension.at) extension_read(p, extension);
-    if (bundle.at) bundle_read(p, bundle);
-    if (timed) packet.ns = time_of(p, sequence, clock, at);
-    if (p->ended && (packet.track.at || (packet.event.at && timed))) p->joined = p->read + 1;
-    if (packet.track.at && !p->ended) track_read(p, packet.track);
-    if (packet.event.at && !p->ended) event_read(p, &packet);
+    snapshot_read(p, sequence, in[CS_PF_CLOCK_SNAPSHOT].message);
+    interned_read(p, sequence, in[CS_PF_INTERNED].message);
+    extension_read(p, in[CS_PF_EXTENSION_DESCRIPTOR].message);
+    bundle_read(p, in[CS_PF_CHROME_EVENTS].message);
+    const uint64_t at = in[CS_PF_TIMESTAMP].value,
+                   ns = timed ? time_of(p, sequence, in[CS_PF_CLOCK_ID].value, at) : 0;
+    if (p->ended && (told.at || (event.at && timed))) p->joined = p->read + 1;
+    if (p->ended) return;
+    if (told.at) track_read(p, told);
+    if (event.at)
+        event_read(p, &(struct event){.sequence = sequence,
+                          .ns = ns,
+                          .bare = in[CS_PF_SEQUENCE_FLAGS].value & CS_PF_SAYS_BARE,
+                          .all = event});
 }
 
 /* --- the file --- */
@@ -384,8 +324,8 @@ bool pftrace_is(const char *bytes, size_t n)
 
 struct pftrace *pftrace_new(bool texts)
 {
-    struct pftrace *p = calloc(1, sizeof *p);
-    if (!p) out_of_memory();
+    struct pftrace *p = array_zeros(1, sizeof *p);
+    texts_init(&p->told);
     p->texts = texts;
     return p;
 }
@@ -402,8 +342,7 @@ static bool goes_on(const struct pftrace *p, struct message rest)
 
 static struct message rest_of(const struct pftrace *p)
 {
-    const unsigned char *at = (const unsigned char *)p->rest.at;
-    return (struct message){at + p->done, at + p->rest.length};
+    return message_of(p->rest.at + p->done, p->rest.length - p->done);
 }
 
 /* The next whole packet. Of the last one it is not known what stands behind it, unless all bytes
@@ -419,7 +358,7 @@ static bool packet_next(struct pftrace *p)
     if (good && next.at == next.end && !p->all) return false;
     if (good && next.at < next.end) good = goes_on(p, next);
     if (!good) return p->damaged = p->read + (uint64_t)(next.at - rest.at) + 1, false;
-    if (field.number == CS_PF_PACKET && field.wire == CS_WIRE_BYTES) packet_read(p, field.message);
+    if (field.number == CS_PF_PACKET) packet_read(p, field.message);
     if (p->joined) return false;
     p->read += (uint64_t)(next.at - rest.at);
     p->done += (size_t)(next.at - rest.at);
@@ -470,9 +409,8 @@ enum pftrace_piece pftrace_next(struct pftrace *p, struct pftrace_found *found)
 bool pftrace_tear(struct pftrace *p)
 {
     const struct message all = rest_of(p);
-    const size_t n = (size_t)(all.end - all.at);
-    bool *whole = calloc(n + 1, 1); /* from there to the end there are packets */
-    if (!whole) out_of_memory();
+    const size_t n = message_size(all);
+    bool *whole = array_zeros(n + 1, 1); /* from there to the end there are packets */
     whole[n] = true;
     for (size_t i = n; i-- > 0;) {
         struct message rest = {all.at + i, all.end};
@@ -496,30 +434,22 @@ uint64_t pftrace_damaged(const struct pftrace *p) { return p->damaged; }
 uint64_t pftrace_joined(const struct pftrace *p) { return p->joined; }
 uint64_t pftrace_rest(const struct pftrace *p) { return p->rest.length - p->done; }
 
-static void track_free(void *value)
-{
-    struct track *track = value;
-    for (size_t i = 0; i < track->open_capacity; i++) row_free(&track->open[i].row);
-    free(track->open);
-    free(track->name);
-    free(track->unit);
-    free(track);
-}
-
-static void argument_free(void *value)
-{
-    free(((struct argument *)value)->name);
-    free(value);
-}
-
 void pftrace_free(struct pftrace *p)
 {
     if (!p) return;
-    map_free(&p->sequences, sequence_free);
-    map_free(&p->tracks, track_free);
-    map_free(&p->fields, argument_free);
-    map_free(&p->words, free);
-    map_free(&p->clocks, free);
+    for (size_t i = 0; i < p->tracks.count; i++) {
+        struct track *track = p->tracks.at[i];
+        for (size_t k = 0; k < track->open_capacity; k++) row_free(&track->open[k].row);
+        free(track->open);
+    }
+    for (size_t i = 0; i < p->sequences.count; i++)
+        numbers_free(&((struct sequence *)p->sequences.at[i])->texts);
+    records_free(&p->sequences);
+    records_free(&p->tracks);
+    records_free(&p->fields);
+    records_free(&p->clocks);
+    numbers_free(&p->words);
+    texts_free(&p->told);
     for (size_t i = 0; i < p->row_capacity; i++) row_free(&p->rows[i]);
     free(p->rows);
     free(p->rest.at);

@@ -1,129 +1,219 @@
-/* TrackEvents as rows. */
+/* Tracks and TrackEvents as rows. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/trace/pftrace_inside.h"
-
-struct event {
-    uint64_t type, uuid, flow;
-    struct message category, name, all, legacy, value;
-    enum { NO_FLOW, FLOW_OUT, FLOW_IN } flows;
-    bool has_uuid, is_double, has_category;
-    bool bare; /* no arguments are none, and not an empty list of them */
-    uint64_t number;
-};
-
-/* A slice's end of an arrow that may have several last ends. */
-static void legacy_bound(struct event *e)
-{
-    struct message all = e->legacy;
-    struct field field;
-    uint64_t id = 0, way = 0;
-    while (field_next(&all, &field))
-        if (field.number == CS_PF_BIND_ID) id = field.value;
-        else if (field.number == CS_PF_BIND_WAY) way = field.value;
-    if (way != CS_PF_BIND_IN && way != CS_PF_BIND_OUT) return;
-    e->flow = id;
-    e->flows = way == CS_PF_BIND_IN ? FLOW_IN : FLOW_OUT;
-}
-
-static void event_fields(const struct packet *packet, struct event *e)
-{
-    struct message all = e->all = packet->event;
-    e->bare = packet->flags & CS_PF_SAYS_BARE;
-    struct field field;
-    while (field_next(&all, &field)) {
-        switch (field.number) {
-        case CS_PF_TYPE: e->type = field.value; break;
-        case CS_PF_TRACK_UUID: e->uuid = field.value, e->has_uuid = true; break;
-        case CS_PF_CATEGORY_IID:
-            e->category =
-                string_message(map_get(&packet->sequence->texts[TEXT_CATEGORY], field.value));
-            break;
-        case CS_PF_CATEGORY: e->category = field.message, e->has_category = true; break;
-        case CS_PF_NAME_IID:
-            e->name = string_message(map_get(&packet->sequence->texts[TEXT_NAME], field.value));
-            break;
-        case CS_PF_NAME: e->name = field.message; break;
-        case CS_PF_LEGACY: e->legacy = field.message; break;
-        case CS_PF_COUNTER_VALUE: e->number = field.value; break;
-        case CS_PF_COUNTER_DOUBLE: e->number = field.value, e->is_double = true; break;
-        case CS_PF_FLOW:
-        case 47: e->flow = field.value, e->flows = FLOW_OUT; break;
-        case CS_PF_FLOW_ENDS:
-        case 48: e->flow = field.value, e->flows = FLOW_IN; break;
-        default: break;
-        }
-    }
-    if (!e->has_uuid) e->uuid = packet->sequence->track;
-    legacy_bound(e);
-}
 
 /* --- pieces of a row --- */
 
 static void put_text(struct pf_row *to, const char *name, const char *text)
 {
-    row_key(to, name, strlen(name));
-    row_key(to, text, strlen(text));
+    row_word(to, name);
+    row_word(to, text);
 }
 
 static void put_number(struct pf_row *to, const char *name, uint64_t number)
 {
-    row_key(to, name, strlen(name));
+    row_word(to, name);
     row_uint(to, number);
 }
 
-static void put_phase(struct pf_row *to, uint64_t phase)
+static void put_phase(struct pf_row *to, char phase)
 {
-    const unsigned char text = (unsigned char)phase;
-    row_name(to, "ph");
-    row_text(to, (struct message){&text, &text + 1});
+    row_word(to, "ph");
+    row_text(to, message_of(&phase, 1));
+}
+
+static void put_lane(struct pf_row *to, const struct track *track)
+{
+    put_number(to, "pid", track->pid);
+    put_number(to, "tid", track->tid);
+}
+
+static size_t put_object(struct pf_row *to, const char *name)
+{
+    row_word(to, name);
+    return row_open(to);
+}
+
+/* --- tracks: threads and processes, and rows "M" of that --- */
+
+static struct track *track_get(struct pftrace *p, uint64_t uuid)
+{
+    struct track *track = record_of(&p->tracks, uuid, sizeof *track);
+    track->uuid = uuid;
+    return track;
+}
+
+/* `more`: members besides, as JSON. */
+static void named(struct pftrace *p, const struct track *track, const char *name, const char *key,
+    const struct field *value, struct message more)
+{
+    struct pf_row *row = row_new(p);
+    put_text(row, "ph", "M");
+    put_text(row, "name", name);
+    put_lane(row, track);
+    const size_t args = put_object(row, "args");
+    row_word(row, key);
+    if (value->message.at) row_text(row, value->message);
+    else row_int(row, (int64_t)value->value);
+    if (more.at) row_raw(row, more), row_null(row);
+    row_close(row, args, false);
+    row_close(row, 0, false);
+}
+
+/* Fields that are rows. */
+static const struct named {
+    unsigned field;
+    const char *name, *key;
+} of_thread[] = {{CS_PF_THREAD_NAME, "thread_name", "name"},
+    {CS_PF_SORT, "thread_sort_index", "sort_index"}, {0, NULL, NULL}},
+  of_process[] = {{CS_PF_PROCESS_NAME, "process_name", "name"},
+      {CS_PF_LABEL, "process_labels", "labels"}, {CS_PF_SORT, "process_sort_index", "sort_index"},
+      {0, NULL, NULL}};
+
+static void rows_told(struct pftrace *p, const struct track *track, struct message lane,
+    const struct named *rows, struct message description)
+{
+    const size_t mark = sizeof CS_PF_MORE_MARK - 1;
+    struct field field;
+    struct message more = {0};
+    if (message_size(description) > mark && !memcmp(description.at, CS_PF_MORE_MARK, mark))
+        more = (struct message){description.at + mark, description.end};
+    while (field_next(&lane, &field))
+        for (const struct named *row = rows; row->field; row++)
+            if (row->field == field.number)
+                named(p, track, row->name, row->key, &field,
+                    field.number == CS_PF_THREAD_NAME ? more : (struct message){0});
+}
+
+/* A thread that the JSON form has and the descriptor does not. */
+static uint64_t tid_in(struct message description, uint64_t otherwise)
+{
+    char text[64];
+    snprintf(
+        text, sizeof text, "%.*s", (int)message_size(description), (const char *)description.at);
+    sscanf(text, "tid %" SCNu64, &otherwise);
+    return otherwise;
+}
+
+void track_read(struct pftrace *p, struct message message)
+{
+    enum { STATIC_NAME = 10, SYSTEM_NAME = 13, LANE_FIELDS = CS_PF_UNIT_NAME + 1 };
+    struct field in[CS_PF_DESCRIPTION + 1], lane[LANE_FIELDS];
+    fields_read(message, in, CS_PF_DESCRIPTION + 1);
+    const struct message process = in[CS_PF_PROCESS].message, thread = in[CS_PF_THREAD].message,
+                         counter = in[CS_PF_COUNTER_TRACK].message,
+                         description = in[CS_PF_DESCRIPTION].message;
+    const unsigned named_by = in[CS_PF_TRACK_NAME].number ?: in[STATIC_NAME].number ?: in[SYSTEM_NAME].number;
+    if (!in[CS_PF_UUID].value) return; /* of all */
+    struct track *track = track_get(p, in[CS_PF_UUID].value);
+    track->parent = in[CS_PF_PARENT].value;
+    if (named_by && !track->name) track->name = told_number(p, in[named_by].message);
+    fields_read(thread.at ? thread : process.at ? process : counter, lane, LANE_FIELDS);
+    track->kind = TRACK_OTHER;
+    if (thread.at) {
+        track->kind = TRACK_THREAD;
+        track->pid = lane[CS_PF_PID].value;
+        track->tid = lane[CS_PF_TID].value;
+        rows_told(p, track, thread, of_thread, description);
+    } else if (process.at) {
+        track->kind = TRACK_PROCESS;
+        track->pid = lane[CS_PF_PID].value;
+        track->tid = tid_in(description, track->pid);
+        rows_told(p, track, process, of_process, description);
+    } else if (counter.at) {
+        const struct track *parent = track_get(p, track->parent);
+        track->kind = TRACK_COUNTER;
+        track->pid = parent->pid;
+        track->tid = tid_in(description, parent->tid);
+        if (lane[CS_PF_UNIT_NAME].number && !track->unit)
+            track->unit = told_number(p, lane[CS_PF_UNIT_NAME].message);
+    }
+}
+
+/* Another tool's track: a row of the process or thread that it belongs to, by a number that no
+ * thread has. */
+static void other_lane(struct pftrace *p, struct track *track)
+{
+    enum { DEPTH_MAX = 64 };
+    const struct track *up = track;
+    for (int depth = 0;
+        up->parent && up->kind != TRACK_PROCESS && up->kind != TRACK_THREAD && depth < DEPTH_MAX;
+        depth++)
+        up = track_get(p, up->parent);
+    track->announced = true;
+    track->pid = up == track ? 0 : up->pid;
+    track->tid = (track->uuid ^ track->uuid >> 32) % 1000000000 + 1000000000;
+    const struct field name = {.message = told(p, track->name)};
+    if (track->name) named(p, track, "thread_name", "name", &name, (struct message){0});
+}
+
+/* --- events --- */
+
+enum { OLD_FLOW = 47, OLD_FLOW_ENDS = 48 };
+
+static void event_fields(const struct pftrace *p, struct event *e)
+{
+    static const unsigned flows[] = {CS_PF_FLOW, OLD_FLOW, CS_PF_FLOW_ENDS, OLD_FLOW_ENDS};
+    e->category = e->in[CS_PF_CATEGORY].message;
+    if (!e->category.at)
+        e->category =
+            interned(p, e->sequence, CS_PF_INTERNED_CATEGORY, e->in[CS_PF_CATEGORY_IID].value);
+    e->name = e->in[CS_PF_NAME].message;
+    if (!e->name.at && e->in[CS_PF_NAME_IID].number)
+        e->name = interned(p, e->sequence, CS_PF_INTERNED_NAME, e->in[CS_PF_NAME_IID].value);
+    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
+        if (e->in[flows[i]].number) e->flow = &e->in[flows[i]], e->flow_in = i >= 2;
+    const uint64_t way = e->legacy[CS_PF_BIND_WAY].value; /* it may have several last ends */
+    if (way != CS_PF_BIND_IN && way != CS_PF_BIND_OUT) return;
+    e->flow = &e->legacy[CS_PF_BIND_ID];
+    e->flow_in = way == CS_PF_BIND_IN;
 }
 
 static void put_called(struct pf_row *to, const struct event *e)
 {
-    if (e->category.at < e->category.end || e->has_category) {
-        row_name(to, "cat");
+    if (message_size(e->category) || e->in[CS_PF_CATEGORY].number) {
+        row_word(to, "cat");
         row_text(to, e->category);
     }
     if (!e->name.at) return;
-    row_name(to, "name");
+    row_word(to, "name");
     row_text(to, e->name);
 }
 
-static void put_time(const struct pftrace *p, struct pf_row *to, const char *name, uint64_t ns)
+static void put_moment(
+    const struct pftrace *p, struct pf_row *to, const struct event *e, const struct track *track)
 {
-    row_key(to, name, strlen(name));
-    row_time(p, to, ns);
+    put_lane(to, track);
+    row_word(to, "ts");
+    row_time(p, to, e->ns);
 }
 
 /* "args":{...} and what may follow, with the row's end. A slice without arguments says that too. */
-static void put_args(
-    struct pftrace *p, const struct packet *packet, const struct event *e, struct pf_row *to)
+static void put_args(struct pftrace *p, struct pf_row *to, const struct event *e, bool bare)
 {
     struct message all = e->all;
     struct field field;
-    const size_t before = to->count;
-    row_name(to, "args");
-    const size_t args = row_open(to);
+    const size_t before = to->count, args = put_object(to, "args");
     while (field_next(&all, &field)) {
-        if (field.wire != CS_WIRE_BYTES) continue;
         if (field.number == CS_PF_ARGS) args_field(p, to, field.message);
-        if (field.number == CS_PF_ANNOTATION) args_note(packet->sequence, to, field.message);
+        if (field.number == CS_PF_ANNOTATION && field.message.at)
+            args_note(p, e->sequence, to, field.message, 0);
     }
     row_close(to, args, false);
-    if (e->bare && to->count == args + 1) to->count = before;
-    if (e->flows) put_number(to, "bind_id", e->flow);
-    if (e->flows == FLOW_OUT) row_name(to, "flow_out"), row_bool(to, true);
-    if (e->flows == FLOW_IN) row_name(to, "flow_in"), row_bool(to, true);
+    if (bare && to->count == args + 1) to->count = before;
+    if (e->flow) {
+        put_number(to, "bind_id", e->flow->value);
+        row_word(to, e->flow_in ? "flow_in" : "flow_out");
+        row_bool(to, true);
+    }
     row_close(to, 0, false);
 }
 
-/* --- kinds --- */
-
-static void slice_begins(
-    struct pftrace *p, const struct packet *packet, const struct event *e, struct track *track)
+static void slice_begins(struct pftrace *p, const struct event *e, struct track *track)
 {
     if (track->open_count == track->open_capacity) {
         const size_t before = track->open_capacity;
@@ -133,151 +223,126 @@ static void slice_begins(
     }
     struct open *open = &track->open[track->open_count++];
     struct pf_row *row = &open->row;
-    open->ns = packet->ns;
+    open->ns = e->ns;
     row_clear(row);
     row_open(row);
     put_phase(row, 'X');
     put_called(row, e);
-    row_lane(row, track);
-    put_time(p, row, "ts", packet->ns);
-    row_name(row, "dur");
+    put_moment(p, row, e, track);
+    row_word(row, "dur");
     open->duration = row->count;
     row_null(row);
-    put_args(p, packet, e, row);
+    put_args(p, row, e, e->bare);
 }
 
-static void slice_ends(struct pftrace *p, const struct packet *packet, struct track *track)
+static void slice_ends(struct pftrace *p, const struct event *e, struct track *track)
 {
     if (!track->open_count) return; /* it began before the file */
     struct open *open = &track->open[--track->open_count];
-    struct pf_row *told = row_new(p), made = open->row;
-    open->row = *told;
-    *told = made;
-    made.count = open->duration;
-    row_time(p, &made, packet->ns > open->ns ? packet->ns - open->ns : 0);
-    made.count = told->count;
-    *told = made;
+    struct pf_row *row = row_new(p), made = open->row;
+    open->row = *row;
+    row_time(p, &made, e->ns > open->ns ? e->ns - open->ns : 0);
+    made.values[open->duration] = made.values[--made.count];
+    *row = made;
 }
 
-static void instant(struct pftrace *p, const struct packet *packet, const struct event *e,
-    const struct track *track, char scope)
+/* `scope` of an instant, `id` of one end of a span; or NULL. */
+static void moment(struct pftrace *p, const struct event *e, const struct track *track, char phase,
+    const char *scope, const uint64_t *id)
 {
     struct pf_row *row = row_new(p);
-    put_phase(row, 'i');
-    put_text(row, "s", scope == 'p' ? "p" : scope == 'g' ? "g" : "t");
+    put_phase(row, phase);
+    if (scope) put_text(row, "s", scope);
     put_called(row, e);
-    row_lane(row, track);
-    put_time(p, row, "ts", packet->ns);
-    put_args(p, packet, e, row);
-}
-
-/* The track is called by the counter and its unit. */
-static void counter(struct pftrace *p, const struct packet *packet, const struct event *e,
-    const struct track *track)
-{
-    static const char by_default[] = "value";
-    struct message name = string_message(track->name), unit = string_message(track->unit);
-    const size_t n = (size_t)(name.end - name.at), k = (size_t)(unit.end - unit.at);
-    if (!track->unit)
-        unit = (struct message){(const unsigned char *)by_default,
-            (const unsigned char *)by_default + sizeof by_default - 1};
-    else if (n > k && !memcmp(name.end - k, unit.at, k) && name.end[-(ptrdiff_t)k - 1] == ' ')
-        name.end -= k + 1;
-    const bool more = p->counter_open && e->category.end - e->category.at == 1 &&
-                      *e->category.at == '+'; /* of the row before */
-    struct pf_row *row = more ? &p->rows[p->made - 1] : row_new(p);
-    if (!more) {
-        put_phase(row, 'C');
-        row_name(row, "name");
-        row_text(row, name);
-        row_lane(row, track);
-        put_time(p, row, "ts", packet->ns);
-        row_name(row, "args");
-        p->counter_args = row_open(row);
-        p->counter_open = true;
-    }
-    row_text(row, unit);
-    if (e->is_double) row_double(row, field_double(&(struct field){.value = e->number}));
-    else row_int(row, (int64_t)e->number);
-}
-
-static void arrow(struct pftrace *p, const struct packet *packet, const struct event *e,
-    const struct track *track, char phase, uint64_t id)
-{
-    struct event told = *e;
-    told.bare = !e->bare; /* an arrow has no arguments as a rule, so that it says so where it has an
-                             empty list */
-    struct pf_row *row = row_new(p);
-    put_phase(row, (unsigned char)phase);
-    if (phase == 'f') put_text(row, "bp", "e");
-    put_number(row, "id", id);
-    row_lane(row, track);
-    put_time(p, row, "ts", packet->ns);
-    put_called(row, e);
-    put_args(p, packet, &told, row);
-}
-
-/* With the number of a span, where it is one's begin or end. */
-static void half(struct pftrace *p, const struct packet *packet, const struct event *e,
-    const struct track *track, char phase, const uint64_t *id)
-{
-    struct pf_row *row = row_new(p);
-    put_phase(row, (unsigned char)phase);
-    put_called(row, e);
-    row_lane(row, track);
-    put_time(p, row, "ts", packet->ns);
+    put_moment(p, row, e, track);
     if (id) {
-        row_name(row, "id2");
-        const size_t opened = row_open(row);
+        const size_t opened = put_object(row, "id2");
         put_number(row, "local", *id);
         row_close(row, opened, false);
     }
-    put_args(p, packet, e, row);
+    put_args(p, row, e, e->bare);
 }
 
-static void legacy(
-    struct pftrace *p, const struct packet *packet, const struct event *e, struct track *track)
+/* The track is called by the counter and its unit. */
+static void counter(struct pftrace *p, const struct event *e, const struct track *track)
 {
-    struct message all = e->legacy;
-    struct field field;
-    uint64_t phase = 0, id = 0, scope = 0;
-    while (field_next(&all, &field)) {
-        if (field.number == CS_PF_PHASE) phase = field.value;
-        if (field.number == CS_PF_UNSCOPED_ID || field.number == CS_PF_LOCAL_ID ||
-            field.number == 11)
-            id = field.value;
-        if (field.number == CS_PF_INSTANT_SCOPE) scope = field.value;
+    const struct field *real = &e->in[CS_PF_COUNTER_DOUBLE];
+    struct message name = told(p, track->name), unit = told(p, track->unit);
+    const size_t n = message_size(name), k = message_size(unit);
+    const bool more = p->counter_open && message_is(e->category, "+"); /* of the row before */
+    if (!track->unit) unit = message_of("value", 5);
+    else if (n > k && !memcmp(name.end - k, unit.at, k) && name.end[-(ptrdiff_t)k - 1] == ' ')
+        name.end -= k + 1;
+    struct pf_row *row = more ? &p->rows[p->made - 1] : row_new(p);
+    if (!more) {
+        put_phase(row, 'C');
+        row_word(row, "name");
+        row_text(row, name);
+        put_moment(p, row, e, track);
+        p->counter_args = put_object(row, "args");
+        p->counter_open = true;
     }
+    row_text(row, unit);
+    if (real->number) row_double(row, real->value);
+    else row_int(row, (int64_t)e->in[CS_PF_COUNTER_VALUE].value);
+}
+
+/* It has no arguments as a rule, so that it says so where it has an empty list. */
+static void arrow(
+    struct pftrace *p, const struct event *e, const struct track *track, char phase, uint64_t id)
+{
+    struct pf_row *row = row_new(p);
+    put_phase(row, phase);
+    if (phase == 'f') put_text(row, "bp", "e");
+    put_number(row, "id", id);
+    put_moment(p, row, e, track);
+    put_called(row, e);
+    put_args(p, row, e, !e->bare);
+}
+
+static void legacy(struct pftrace *p, const struct event *e, struct track *track)
+{
+    enum { GLOBAL_ID = 11, SCOPES = 3 };
+    static const char *const scopes[SCOPES] = {"t", "g", "p"};
+    const uint64_t scope = e->legacy[CS_PF_INSTANT_SCOPE].value;
+    const char phase = (char)e->legacy[CS_PF_PHASE].value;
+    const unsigned by = e->legacy[CS_PF_UNSCOPED_ID].number ?: e->legacy[CS_PF_LOCAL_ID].number ?: GLOBAL_ID;
+    const uint64_t *id = &e->legacy[by].value;
     switch (phase) {
     case 's':
-    case 'f': arrow(p, packet, e, track, (char)phase, id); break;
+    case 'f': arrow(p, e, track, phase, *id); break;
     case 'b':
-    case 'e': half(p, packet, e, track, (char)phase, &id); break;
+    case 'e': moment(p, e, track, phase, NULL, id); break;
     case 'i':
-    case 'I': instant(p, packet, e, track, scope == 1 ? 'g' : scope == 2 ? 'p' : 't'); break;
+    case 'I': moment(p, e, track, 'i', scopes[scope < SCOPES ? scope : 0], NULL); break;
     case 'B':
     case 'E':
-        if (p->ours) half(p, packet, e, track, (char)phase, NULL); /* the row was one already */
-        else if (phase == 'B') slice_begins(p, packet, e, track);
-        else slice_ends(p, packet, track);
+        if (p->ours) moment(p, e, track, phase, NULL, NULL); /* the row was one already */
+        else if (phase == 'B') slice_begins(p, e, track);
+        else slice_ends(p, e, track);
         break;
     default: break;
     }
 }
 
-void event_read(struct pftrace *p, const struct packet *packet)
+void event_read(struct pftrace *p, struct event *e)
 {
-    struct event e = {0};
-    event_fields(packet, &e);
-    struct track *track = track_get(p, e.uuid);
-    track_lane(p, track);
-    switch (e.type) {
-    case CS_PF_BEGIN: slice_begins(p, packet, &e, track); break;
-    case CS_PF_END: slice_ends(p, packet, track); break;
-    case CS_PF_INSTANT: instant(p, packet, &e, track, 't'); break;
-    case CS_PF_COUNTER: counter(p, packet, &e, track); break;
-    default:
-        if (e.legacy.at) legacy(p, packet, &e, track);
-        break;
+    enum { EVENT_FIELDS = OLD_FLOW_ENDS + 1, LEGACY_FIELDS = CS_PF_INSTANT_SCOPE + 1 };
+    static const struct field none[LEGACY_FIELDS];
+    struct field in[EVENT_FIELDS], legacy_in[LEGACY_FIELDS];
+    fields_read(e->all, in, EVENT_FIELDS);
+    e->in = in;
+    e->legacy = in[CS_PF_LEGACY].number ? legacy_in : none;
+    if (e->legacy != none) fields_read(in[CS_PF_LEGACY].message, legacy_in, LEGACY_FIELDS);
+    event_fields(p, e);
+    const struct field *on = &e->in[CS_PF_TRACK_UUID];
+    struct track *track = track_get(p, on->number ? on->value : e->sequence->track);
+    if (track->kind == TRACK_OTHER && !track->announced) other_lane(p, track);
+    switch (e->in[CS_PF_TYPE].value) {
+    case CS_PF_BEGIN: return slice_begins(p, e, track);
+    case CS_PF_END: return slice_ends(p, e, track);
+    case CS_PF_INSTANT: return moment(p, e, track, 'i', "t", NULL);
+    case CS_PF_COUNTER: return counter(p, e, track);
+    default: legacy(p, e, track); break;
     }
 }

@@ -2,10 +2,13 @@
 #ifndef CS_TOOLS_PFTRACE_INSIDE_H
 #define CS_TOOLS_PFTRACE_INSIDE_H
 
+#include <string.h>
 #include <yyjson.h>
 
 #include "shim/base/perfetto.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/trace/pftrace.h"
+#include "tools/custream/trace/texts.h"
 #include "tools/custream/trace/value.h"
 
 /* --- the wire --- */
@@ -13,143 +16,150 @@
 struct message {
     const unsigned char *at, *end;
 };
+static inline struct message message_of(const char *text, size_t n)
+{
+    return (struct message){(const unsigned char *)text, (const unsigned char *)text + n};
+}
+static inline size_t message_size(struct message message)
+{
+    return (size_t)(message.end - message.at);
+}
+bool message_is(struct message message, const char *text);
+
 struct field {
     unsigned number, wire;
     uint64_t value;         /* of a number */
-    struct message message; /* of bytes */
+    struct message message; /* of bytes; else at NULL */
 };
 /* False at the end, and where the rest is damaged. */
 bool field_next(struct message *message, struct field *field);
+/* The last field of each number below `count`; number 0: there is none. */
+void fields_read(struct message message, struct field *fields, unsigned count);
 bool varint_next(struct message *message, uint64_t *value);
-static inline double field_double(const struct field *field)
-{
-    double number;
-    memcpy(&number, &field->value, 8);
-    return number;
-}
 
 /* --- rows --- */
 
-/* An event that is being made. Texts are copied; names of members are not, and live as long as the
- * file's reader. */
+/* An event that is being made. Texts are copied; names of members are not. */
 struct pf_row {
     yyjson_val *values;
     size_t count, capacity;
-    char *bytes;
-    size_t length, room;
+    struct rope bytes;
 };
-void row_key(struct pf_row *row, const char *name, size_t n);
-#define row_name(row, literal) row_key(row, literal, sizeof(literal) - 1)
+void row_grow(struct pf_row *row);
+static inline yyjson_val *row_value(struct pf_row *row)
+{
+    if (row->count == row->capacity) row_grow(row);
+    return &row->values[row->count++];
+}
+/* A name, or a text that stays. */
+static inline void row_word(struct pf_row *row, const char *word)
+{
+    unsafe_yyjson_set_strn(row_value(row), word, strlen(word));
+}
 void row_text(struct pf_row *row, struct message text);
-void row_raw(struct pf_row *row,
-    struct message
-        text); /* JSON as it is. In place of a name: whole members, and a value that says nothing */
-void row_uint(struct pf_row *row, uint64_t number);
-void row_int(struct pf_row *row, int64_t number);
-void row_double(struct pf_row *row, double number);
-void row_bool(struct pf_row *row, bool yes);
-void row_null(struct pf_row *row);
+/* JSON as it is. In place of a name: whole members, and a value that says nothing */
+void row_raw(struct pf_row *row, struct message text);
+void row_double(struct pf_row *row, uint64_t bits);
+static inline void row_uint(struct pf_row *row, uint64_t number)
+{
+    unsafe_yyjson_set_uint(row_value(row), number);
+}
+static inline void row_int(struct pf_row *row, int64_t number)
+{
+    unsafe_yyjson_set_sint(row_value(row), number);
+}
+static inline void row_bool(struct pf_row *row, bool yes)
+{
+    unsafe_yyjson_set_bool(row_value(row), yes);
+}
+static inline void row_null(struct pf_row *row) { unsafe_yyjson_set_null(row_value(row)); }
 size_t row_open(struct pf_row *row); /* an object or a list, up to row_close */
 void row_close(struct pf_row *row, size_t opened, bool list);
 void row_clear(struct pf_row *row);
 void row_free(struct pf_row *row);
 
-/* --- numbers that stand for something --- */
-
-struct map {
-    struct map_entry {
-        uint64_t key;
-        void *value; /* NULL: none */
-    } *entries;
-    size_t count, capacity; /* a power of two */
-};
-void *map_get(const struct map *map, uint64_t key);
-void **map_put(struct map *map, uint64_t key);
-void map_free(struct map *map, void (*free_value)(void *));
-
 /* --- what a file has told --- */
 
-struct string {
-    size_t length;
-    char text[];
+/* Records by number; they stay where they are. */
+struct records {
+    struct numbers places;
+    void **at;
+    size_t count, capacity;
 };
-struct string *string_new(struct message message);
-static inline struct message string_message(const struct string *s)
-{
-    const unsigned char *at = s ? (const unsigned char *)s->text : (const unsigned char *)"";
-    return (struct message){at, at + (s ? s->length : 0)};
-}
+void *record_of(struct records *records, uint64_t key, size_t size); /* a new one is zeros */
 
-enum { TEXT_CATEGORY, TEXT_NAME, TEXT_KEY, TEXT_STRING, TEXTS };
 struct sequence {
-    struct map texts[TEXTS];
-    struct map clocks;     /* of its own, from 64 on: struct clock */
-    uint64_t clock, track; /* as its packets have them where they say nothing */
+    struct numbers texts;          /* by number and field of InternedData */
+    uint64_t number, clock, track; /* clock, track: of packets that say nothing */
 };
 struct clock {
-    uint64_t at, boot; /* it was at `at` when the trace's clock was at `boot`; one that steps: at
-                          the packet before */
-    uint64_t unit;
-    bool steps;
+    uint64_t at, boot; /* at the same moment, by this one and the trace's clock */
+    uint64_t unit;     /* 0: nothing is known */
+    bool steps;        /* since the packet before */
 };
 
-struct open {
-    struct pf_row row;
-    size_t duration; /* its place in the row */
-    uint64_t ns;
-};
 struct track {
-    enum { TRACK_UNKNOWN, TRACK_THREAD, TRACK_PROCESS, TRACK_COUNTER, TRACK_OTHER } kind;
+    enum { TRACK_OTHER, TRACK_THREAD, TRACK_PROCESS, TRACK_COUNTER } kind;
     uint64_t pid, tid, parent, uuid;
-    struct string *name, *unit;
+    text name, unit;
     bool announced; /* TRACK_OTHER: its name */
-    struct open *open;
+    struct open {
+        struct pf_row row;
+        size_t duration; /* its place in the row */
+        uint64_t ns;
+    } *open;
     size_t open_count, open_capacity;
 };
 
 struct argument { /* a field of the message of arguments */
-    struct string *name;
+    text name;
     unsigned type;
     bool list;
 };
 
 struct pftrace {
-    struct rope
-        rest; /* bytes of a packet that has not come as a whole; rest.at[0..done) have been read */
+    struct rope rest; /* of the file; at[0..done) have been read */
     size_t done;
-    struct map sequences, tracks, fields, words, clocks;
-    struct pf_row
-        *rows; /* of the packet that was read last: rows[given..made) have not been told */
+    struct texts told;
+    struct records sequences, tracks, fields, clocks;
+    struct numbers words;
+    struct pf_row *rows; /* of the last packet: rows[given..made) have not been told */
     size_t given, made, row_capacity;
-    size_t counter_args; /* the place of these in the row of a counter that may get more, which is
-                            the last */
+    size_t counter_args;    /* of the last row, a counter that may get more */
     struct rope head, tail; /* text that stands before and behind the rows, until it is told */
     bool texts;             /* times are as JSON has them, else whole nanoseconds */
-    bool headed, ours, ended, counter_open, torn, all,
-        inflates; /* ours: its header is there. all: no bytes come any more */
+    bool headed, ended, counter_open, torn, inflates;
+    bool ours; /* its header is there */
+    bool all;  /* no bytes come any more */
     uint64_t read, damaged, joined;
 };
 
-struct packet {
-    struct sequence *sequence;
-    uint64_t ns, flags;
-    struct message event, track, interned;
+/* A text by its number; "" of 0. */
+struct message told(const struct pftrace *p, text number);
+/* One that the sequence has given a number. */
+struct message interned(
+    const struct pftrace *p, const struct sequence *sequence, unsigned kind, uint64_t number);
+text told_number(struct pftrace *p, struct message message);
+
+struct event {
+    const struct sequence *sequence;
+    uint64_t ns;
+    bool bare; /* no arguments are none, and not an empty list of them */
+    struct message all, category, name;
+    const struct field *in, *legacy, *flow; /* flow: NULL: none */
+    bool flow_in;
 };
 
-/* pftrace_track.c */
-struct track *track_get(struct pftrace *p, uint64_t uuid);
-void track_read(struct pftrace *p, struct message message);
-void track_lane(struct pftrace *p,
-    struct track *track); /* pid and tid are known from then on, and its name is told */
-/* pftrace_args.c */
+/* pftrace_row.c */
 void extension_read(struct pftrace *p, struct message message);
 void args_field(struct pftrace *p, struct pf_row *to, struct message args);
-void args_note(const struct sequence *sequence, struct pf_row *to, struct message note);
+void args_note(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
+    struct message note, unsigned depth);
 /* pftrace_event.c */
-void event_read(struct pftrace *p, const struct packet *packet);
+void track_read(struct pftrace *p, struct message message);
+void event_read(struct pftrace *p, struct event *e);
 /* pftrace.c */
 struct pf_row *row_new(struct pftrace *p); /* one that will be told */
-void row_lane(struct pf_row *to, const struct track *track);
 void row_time(const struct pftrace *p, struct pf_row *to, uint64_t ns);
 
 #endif

@@ -1,85 +1,61 @@
-/* Rows: an event as an object of yyjson's, like those that JSON is read to. */
+/* Rows: an event as an object of yyjson's; and arguments, which are put as names and values. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "shim/base/json.h"
 #include "tools/custream/command.h"
 #include "tools/custream/trace/pftrace_inside.h"
 
-static yyjson_val *value_new(struct pf_row *row)
+void row_grow(struct pf_row *row)
 {
     row->values = array_room(row->values, row->count, &row->capacity, sizeof *row->values);
-    return &row->values[row->count++];
 }
 
-/* Texts in the values stand in `bytes`, which moves as it grows. */
-static void bytes_grow(struct pf_row *row, size_t n)
-{
-    const uintptr_t before = (uintptr_t)row->bytes, end = before + row->length;
-    size_t room = row->room ? row->room : 1024;
-    while (room < row->length + n) room *= 2;
-    row->bytes = realloc(row->bytes, row->room = room);
-    if (!row->bytes) out_of_memory();
-    for (size_t i = 0; i < row->count; i++) {
-        yyjson_val *value = &row->values[i];
-        const uintptr_t at = (uintptr_t)value->uni.str;
-        if ((yyjson_is_str(value) || yyjson_is_raw(value)) && at >= before && at < end)
-            value->uni.str = row->bytes + (at - before);
-    }
-}
-
+/* A copy. Texts in the values stand in `bytes`, which moves as it grows. */
 static const char *bytes_keep(struct pf_row *row, struct message text)
 {
-    const size_t n = (size_t)(text.end - text.at);
-    if (row->room - row->length < n + 1) bytes_grow(row, n + 1);
-    char *at = row->bytes + row->length;
-    if (n) memcpy(at, text.at, n); /* an empty one may stand nowhere */
-    at[n] = 0;
-    row->length += n + 1;
-    return at;
+    const uintptr_t before = (uintptr_t)row->bytes.at;
+    const size_t length = row->bytes.length;
+    rope_put(&row->bytes, (const char *)text.at, message_size(text));
+    rope_put(&row->bytes, "", 1);
+    for (size_t i = 0; (uintptr_t)row->bytes.at != before && i < row->count; i++) {
+        yyjson_val *value = &row->values[i];
+        const uintptr_t at = (uintptr_t)value->uni.str;
+        if ((yyjson_is_str(value) || yyjson_is_raw(value)) && at >= before && at < before + length)
+            value->uni.str = row->bytes.at + (at - before);
+    }
+    return row->bytes.at + length;
 }
 
 void row_text(struct pf_row *row, struct message text)
 {
     const char *kept = bytes_keep(row, text);
-    unsafe_yyjson_set_strn(value_new(row), kept, (size_t)(text.end - text.at));
+    unsafe_yyjson_set_strn(row_value(row), kept, message_size(text));
 }
 
 void row_raw(struct pf_row *row, struct message text)
 {
     const char *kept = bytes_keep(row, text);
-    unsafe_yyjson_set_raw(value_new(row), kept, (size_t)(text.end - text.at));
+    unsafe_yyjson_set_raw(row_value(row), kept, message_size(text));
 }
-
-void row_key(struct pf_row *row, const char *name, size_t n)
-{
-    unsafe_yyjson_set_strn(value_new(row), name, n);
-}
-void row_uint(struct pf_row *row, uint64_t number)
-{
-    unsafe_yyjson_set_uint(value_new(row), number);
-}
-void row_int(struct pf_row *row, int64_t number) { unsafe_yyjson_set_sint(value_new(row), number); }
-void row_bool(struct pf_row *row, bool yes) { unsafe_yyjson_set_bool(value_new(row), yes); }
-void row_null(struct pf_row *row) { unsafe_yyjson_set_null(value_new(row)); }
 
 /* So that it is read back as the same number, and as one that need not be whole. */
-void row_double(struct pf_row *row, double number)
+void row_double(struct pf_row *row, uint64_t bits)
 {
+    double number;
     char digits[64];
-    if (!__builtin_isfinite(number)) {
-        const char *word = __builtin_isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
-        row_key(row, word, strlen(word));
-        return;
-    }
+    memcpy(&number, &bits, sizeof number);
+    if (!__builtin_isfinite(number))
+        return row_word(row, __builtin_isnan(number) ? "NaN"
+                             : number < 0            ? "-Infinity"
+                                                     : "Infinity");
     snprintf(digits, sizeof digits, "%.15g", number);
     if (strtod(digits, NULL) != number) snprintf(digits, sizeof digits, "%.17g", number);
     if (!strpbrk(digits, ".e")) strcat(digits, ".0");
-    row_raw(
-        row, (struct message){(unsigned char *)digits, (unsigned char *)digits + strlen(digits)});
+    row_raw(row, message_of(digits, strlen(digits)));
 }
 
-size_t row_open(struct pf_row *row) { return value_new(row), row->count - 1; }
+size_t row_open(struct pf_row *row) { return row_value(row), row->count - 1; }
 
 void row_close(struct pf_row *row, size_t opened, bool list)
 {
@@ -92,10 +68,141 @@ void row_close(struct pf_row *row, size_t opened, bool list)
     value->uni.ofs = (row->count - opened) * sizeof *value;
 }
 
-void row_clear(struct pf_row *row) { row->count = row->length = 0; }
+void row_clear(struct pf_row *row) { row->count = row->bytes.length = 0; }
 
 void row_free(struct pf_row *row)
 {
     free(row->values);
-    free(row->bytes);
+    free(row->bytes.at);
+}
+
+/* --- descriptors (google.protobuf's descriptor.proto) --- */
+
+/* A file has one message and one enum, or a piece of one. */
+static void file_read(struct pftrace *p, struct message file)
+{
+    enum {
+        PACKAGE = 2,
+        MESSAGE = 4,
+        ENUM = 5,
+        NAME = 1,
+        WORD_NUMBER = 2,
+        NUMBER = 3,
+        LABEL = 4,
+        TYPE = 5
+    };
+    struct field field, part, in[TYPE + 1];
+    fields_read(file, in, TYPE + 1);
+    if (!message_is(in[PACKAGE].message, "custream")) return;
+    while (field_next(&file, &field)) {
+        while ((field.number == MESSAGE || field.number == ENUM) &&
+               field_next(&field.message, &part)) {
+            if (part.number != 2 || !part.message.at) continue;
+            fields_read(part.message, in, TYPE + 1);
+            const text name = told_number(p, in[NAME].message);
+            if (field.number == ENUM) numbers_at(&p->words, in[WORD_NUMBER].value, name);
+            else {
+                struct argument *argument =
+                    record_of(&p->fields, in[NUMBER].value, sizeof *argument);
+                if (!argument->name)
+                    *argument =
+                        (struct argument){name, (unsigned)in[TYPE].value, in[LABEL].value == 3};
+            }
+        }
+    }
+}
+
+void extension_read(struct pftrace *p, struct message message)
+{
+    struct field field, part;
+    while (field_next(&message, &field))
+        while (field.number == 1 && field_next(&field.message, &part))
+            if (part.number == 1) file_read(p, part.message);
+}
+
+/* --- fields of a message whose descriptors the file brings along --- */
+
+static void number_put(const struct pftrace *p, struct pf_row *to, unsigned type, uint64_t value)
+{
+    switch (type) {
+    case CS_PF_FIELD_SINT: row_int(to, (int64_t)(value >> 1) ^ -(int64_t)(value & 1)); break;
+    case CS_PF_FIELD_DOUBLE: row_double(to, value); break;
+    case CS_PF_FIELD_BOOL: row_bool(to, value); break;
+    case CS_PF_FIELD_ENUM: row_text(to, told(p, numbers_get(&p->words, value, 0))); break;
+    default: row_uint(to, value); break;
+    }
+}
+
+void args_field(struct pftrace *p, struct pf_row *to, struct message args)
+{
+    struct field field;
+    while (field_next(&args, &field)) {
+        const struct argument *argument = record_of(&p->fields, field.number, sizeof *argument);
+        if (!argument->name) continue;
+        row_word(to, text_of(&p->told, argument->name));
+        if (!field.message.at) number_put(p, to, argument->type, field.value);
+        else if (argument->list) {
+            const size_t opened = row_open(to);
+            while (varint_next(&field.message, &field.value))
+                number_put(p, to, argument->type, field.value);
+            row_close(to, opened, true);
+        } else row_text(to, field.message);
+    }
+}
+
+/* --- DebugAnnotations --- */
+
+static void note_value(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
+    struct message note, unsigned depth);
+
+/* A dictionary or a list: all fields of that kind. */
+static void members_put(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
+    struct message note, unsigned kind, unsigned depth)
+{
+    struct field field;
+    const size_t opened = row_open(to);
+    while (field_next(&note, &field))
+        if (field.number == kind && field.message.at)
+            (kind == CS_PF_NOTE_DICT ? args_note : note_value)(
+                p, sequence, to, field.message, depth + 1);
+    row_close(to, opened, kind != CS_PF_NOTE_DICT);
+}
+
+static void note_value(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
+    struct message note, unsigned depth)
+{
+    enum { DEPTH_MAX = 50 };
+    struct message all = note;
+    struct field field;
+    char hex[24];
+    while (depth < DEPTH_MAX && field_next(&all, &field)) {
+        switch (field.number) {
+        case CS_PF_NOTE_BOOL: return row_bool(to, field.value);
+        case CS_PF_NOTE_UINT: return row_uint(to, field.value);
+        case CS_PF_NOTE_INT: return row_int(to, (int64_t)field.value);
+        case CS_PF_NOTE_DOUBLE: return row_double(to, field.value);
+        case CS_PF_NOTE_STRING: return row_text(to, field.message);
+        case CS_PF_NOTE_STRING_IID:
+            return row_text(to, interned(p, sequence, CS_PF_INTERNED_STRING, field.value));
+        case CS_PF_NOTE_POINTER: /* without quotes */
+            return row_text(
+                to, message_of(hex + 1, (size_t)(cs_put_hex(hex, field.value) - hex) - 2));
+        case CS_PF_NOTE_JSON: return row_raw(to, field.message);
+        case CS_PF_NOTE_DICT:
+        case CS_PF_NOTE_ARRAY: return members_put(p, sequence, to, note, field.number, depth);
+        default: break;
+        }
+    }
+    row_null(to);
+}
+
+void args_note(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
+    struct message note, unsigned depth)
+{
+    struct field in[CS_PF_NOTE_NAME + 1];
+    fields_read(note, in, CS_PF_NOTE_NAME + 1);
+    const struct field *number = &in[CS_PF_NOTE_NAME_IID], *name = &in[CS_PF_NOTE_NAME];
+    row_text(to,
+        name->number ? name->message : interned(p, sequence, CS_PF_INTERNED_KEY, number->value));
+    note_value(p, sequence, to, note, depth);
 }

@@ -44,6 +44,11 @@ static uint32_t length_of(const char *kept)
     return length;
 }
 
+size_t text_length(const struct texts *texts, text number)
+{
+    return number ? length_of(text_of(texts, number)) : 0;
+}
+
 static uint32_t *slot_of(const struct texts *texts, const char *at, size_t length)
 {
     for (uint32_t i = (uint32_t)hash(at, length);; i++) {

@@ -29,5 +29,6 @@ static inline const char *text_of(const struct texts *texts, text number)
 {
     return number < texts->count ? texts->by_number[number] : "";
 } /* "" of 0 */
+size_t text_length(const struct texts *texts, text number);
 
 #endif
