@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/json_row.h"
+#include "tools/custream/verdict.h"
 
 enum { COLUMNS = 100, HEAD_ROOM = 160, TABLE_VERSION = 1 /* of the JSON */ };
 

@@ -1,12 +1,13 @@
 #include "tools/custream/module.h"
+#include "shim/base/compiler.h"
+#include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/commands.h"
+#include "tools/custream/near.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
-
-#include "shim/base/compiler.h"
-#include "tools/custream/command.h"
-#include "tools/custream/flags.h"
 
 static const char PROGRAM[] =
     "import importlib, json, sys\n"
@@ -59,4 +60,17 @@ int module_run(const char *command, const char *module, const cJSON *options, ch
         execvp(argv[0], (char **)(uintptr_t)argv);
     }
     return complain(command, "%s: %s", length < 0 ? "/proc/self/exe" : begin[0], strerror(errno));
+}
+
+/* --- custream fleet: questions over many ranks' tables, answered by python/custream/fleet/ --- */
+
+int command_fleet(int argc, char **argv)
+{
+    const cJSON *options = module_options(argc, argv);
+    if (optind == argc)
+        return complain("custream fleet", "which folder? 'custream help fleet' says more");
+    for (int i = optind + 1; i < argc; i++)
+        if (!word_find("custream fleet", command_find(argv[0]), "question", argv[i]))
+            return STATUS_UNUSABLE;
+    return module_run("custream fleet", "fleet", options, argv + optind);
 }

@@ -2,8 +2,7 @@
 #ifndef CS_TOOLS_NEAR_H
 #define CS_TOOLS_NEAR_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "tools/custream/command.h"
 
 struct near {
     const char *typed;
@@ -24,5 +23,10 @@ const struct command_row *word_find(
 enum { SHOWN_ROOM = 64 };
 /* What was typed, short and without control characters. Returns `room`. */
 const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length);
+
+/* "1.5", "20ms", "2m", "1h" in nanoseconds, up to three years; `behind` is its end. False: none. */
+bool duration_read(const char *text, const char **behind, int64_t *ns);
+/* The value of --OPTION, which lasts; false: the complaint was printed. */
+bool duration_take(const char *command, const char *option, const char *text, int64_t *ns);
 
 #endif

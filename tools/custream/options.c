@@ -2,7 +2,7 @@
 #include "tools/custream/options.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/json_row.h"
+#include "tools/custream/verdict.h"
 
 #include "shim/policy/keys.h"
 

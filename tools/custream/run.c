@@ -1,7 +1,6 @@
 /* custream run: puts the library and its options into the environment and becomes the program:
  * process id, signals and exit status are the program's own. */
 #define _GNU_SOURCE /* asprintf, memrchr */
-#include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/options.h"
 #include "tools/custream/program.h"

@@ -1,13 +1,12 @@
 #define _GNU_SOURCE /* wcwidth */
+#include "shim/base/json.h"
+#include "tools/custream/command.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
-
-#include "shim/base/json.h"
-#include "tools/custream/command.h"
 
 enum { COLUMNS_DEFAULT = 100, COLUMNS_MIN = 20, COLUMNS_MAX = 10000, COMPLAINT_MAX = 16 << 10 };
 
@@ -186,4 +185,29 @@ int complain(const char *command, const char *format, ...)
     text_put(stderr, line);
     fputc('\n', stderr);
     return STATUS_UNUSABLE;
+}
+
+/* --- memory --- */
+
+void out_of_memory(void)
+{
+    fputs("custream: out of memory\n", stderr);
+    exit(STATUS_UNUSABLE);
+}
+
+void *array_room(void *array, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity) return array;
+    size_t wanted = *capacity ? *capacity * 2 : 16;
+    void *moved = reallocarray(array, wanted, size);
+    if (!moved) out_of_memory();
+    *capacity = wanted;
+    return moved;
+}
+
+void *array_zeros(size_t count, size_t size)
+{
+    void *room = calloc(count ? count : 1, size);
+    if (!room) out_of_memory();
+    return room;
 }

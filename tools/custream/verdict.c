@@ -1,32 +1,46 @@
 #include "tools/custream/verdict.h"
+#include "shim/base/json.h"
+#include "tools/custream/command.h"
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-#include <string.h>
-
-static const cJSON *member(const cJSON *object, const char *name)
+const cJSON *member_of(const cJSON *object, const char *name)
 {
     return cJSON_GetObjectItemCaseSensitive(object, name);
 }
 
+double number_in(const cJSON *object, const char *name)
+{
+    const cJSON *item = member_of(object, name);
+    return cJSON_IsNumber(item) ? item->valuedouble : -1;
+}
+
+double number_or_0(const cJSON *object, const char *name)
+{
+    const double n = number_in(object, name);
+    return n < 0 ? 0 : n;
+}
+
+const char *text_member(const cJSON *object, const char *name)
+{
+    return cJSON_GetStringValue(member_of(object, name));
+}
+
 static cs_u64 count(const cJSON *object, const char *name)
 {
-    const cJSON *item = member(object, name);
-    return cJSON_IsNumber(item) && item->valuedouble > 0 ? (cs_u64)item->valuedouble : 0;
+    return (cs_u64)number_or_0(object, name);
 }
 
 /* Of a part, what all parts together have. */
 static cs_u64 in_all(const cJSON *totals, const char *all, const char *own)
 {
-    return member(totals, all) ? count(totals, all) : count(totals, own);
+    return member_of(totals, all) ? count(totals, all) : count(totals, own);
 }
 
 static cs_u64 operations(const cJSON *totals)
 {
     static const char *const kinds[] = {"kernels", "copies", "memsets", "graphs", "ranges"};
     cs_u64 n = 0;
-    if (member(totals, "gpu_work_in_all_parts")) return count(totals, "gpu_work_in_all_parts");
-    for (size_t i = 0; i < CS_COUNT(kinds); i++) n += count(member(totals, "gpu"), kinds[i]);
+    if (member_of(totals, "gpu_work_in_all_parts")) return count(totals, "gpu_work_in_all_parts");
+    for (size_t i = 0; i < CS_COUNT(kinds); i++) n += count(member_of(totals, "gpu"), kinds[i]);
     return n;
 }
 
@@ -46,44 +60,68 @@ static const char *list_of(char *text, size_t size, const cJSON *names)
 /* Its rings were added, whole: where bytes had to be cut off, they are damaged. */
 static bool has_all_calls(const cJSON *totals)
 {
-    const cJSON *recovered = member(totals, "recovered");
-    return member(recovered, "rows") && !count(recovered, "cut_bytes") &&
-           !member(recovered, "threads_not_kept") && !member(totals, "no_memory_for");
+    const cJSON *recovered = member_of(totals, "recovered");
+    return member_of(recovered, "rows") && !count(recovered, "cut_bytes") &&
+           !member_of(recovered, "threads_not_kept") && !member_of(totals, "no_memory_for");
 }
 
 void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, size_t size)
 {
-    const cJSON *totals = member(trailer, "totals"), *not_written = member(totals, "not_written"),
-                *gpu = member(totals, "gpu");
-    const char *source = cJSON_GetStringValue(member(gpu, "source")),
-               *const untimed_in_all = "gpu_work_without_times_in_all_parts";
+    const cJSON *totals = member_of(trailer, "totals"),
+                *not_written = member_of(totals, "not_written"), *gpu = member_of(totals, "gpu");
+    const char *source = text_member(gpu, "source"), *const untimed_in_all =
+                                                         "gpu_work_without_times_in_all_parts";
     *verdict = (struct cs_verdict){
         .calls = in_all(totals, "calls_in_all_parts", "calls"),
         .operations = operations(totals),
         .lost_calls = in_all(totals, "lost_in_all_parts", "lost_records"),
-        .lost_work = member(totals, "gpu_work_lost_in_all_parts")
+        .lost_work = member_of(totals, "gpu_work_lost_in_all_parts")
                          ? count(totals, "gpu_work_lost_in_all_parts")
                          : count(gpu, "lost") + count(not_written, "gpu_work"),
-        .complete = !cJSON_IsFalse(member(totals, "complete")),
-        .ended = cJSON_GetStringValue(member(totals, "ended")),
-        .ended_by = cJSON_GetStringValue(member(totals, "ended_by")),
-        .recovered = member(totals, "recovered"),
+        .complete = !cJSON_IsFalse(member_of(totals, "complete")),
+        .ended = text_member(totals, "ended"),
+        .ended_by = text_member(totals, "ended_by"),
+        .recovered = member_of(totals, "recovered"),
         .all_calls = has_all_calls(totals),
         .calls_not_written = count(not_written, "calls"),
         .work_not_written = count(not_written, "gpu_work"),
-        .no_memory_for = list_of(room, size, member(totals, "no_memory_for")),
+        .no_memory_for = list_of(room, size, member_of(totals, "no_memory_for")),
         .no_gpu_times = totals && (!source || !strcmp(source, "none")),
         .sample = count(gpu, "sample"),
-        .untimed = member(totals, untimed_in_all)
+        .untimed = member_of(totals, untimed_in_all)
                        ? count(totals, untimed_in_all)
                        : count(gpu, "launches_without_kernel") + count(gpu, "without_times"),
-        .without_call = member(totals, "gpu_work_without_call_in_all_parts")
+        .without_call = member_of(totals, "gpu_work_without_call_in_all_parts")
                             ? count(totals, "gpu_work_without_call_in_all_parts")
                             : count(gpu, "without_call"),
-        .gpu_cause =
-            source && !strcmp(source, "events") ? NULL : cJSON_GetStringValue(member(gpu, "cause")),
+        .gpu_cause = source && !strcmp(source, "events") ? NULL : text_member(gpu, "cause"),
     };
     for (int i = 0; i < CS_NO_ROOM_KINDS; i++)
-        verdict->no_room[i] = count(member(totals, "no_room"), cs_no_room_info[i].name);
+        verdict->no_room[i] = count(member_of(totals, "no_room"), cs_no_room_info[i].name);
     verdict->no_room[CS_NO_ROOM_FOR_OBJECTS] = count(totals, "untracked_objects");
+}
+
+/* --- one JSON object a line --- */
+
+void json_text_put(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text, *const end = at + strlen(text);
+    while (at < end) {
+        const int length = cs_utf8_length(at, end);
+        if (length) fwrite(at, 1, (size_t)length, stdout);
+        else fputs("\xef\xbf\xbd", stdout);
+        at += length ? length : 1;
+    }
+}
+
+void json_row_put(const struct json_member *members, size_t count)
+{
+    cJSON *row = cJSON_CreateObject();
+    for (size_t i = 0; i < count; i++)
+        if (!cJSON_AddItemToObject(row, members[i].name, members[i].value)) out_of_memory();
+    char *text = cJSON_PrintUnformatted(row);
+    if (!text) out_of_memory();
+    json_text_put(text);
+    cJSON_free(text);
+    cJSON_Delete(row);
 }

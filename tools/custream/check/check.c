@@ -1,11 +1,10 @@
 /* custream check: names the first line of a trace that breaks a rule of the format. */
 #include "tools/custream/check/check.h"
-#include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/trace/newest.h"
+#include "tools/custream/verdict.h"
 #include "tools/custream/trace/json.h"
 
-#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <yyjson.h>
@@ -63,23 +62,18 @@ static bool member_take(struct check *check, struct json *json)
     return good;
 }
 
-static const cJSON *member(const cJSON *object, const char *name)
-{
-    return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
 /* After the members before the events. False too where it is no trace of ours, which state says. */
 static bool header_judge(struct check *check, const struct json *json)
 {
-    const char *tool = cJSON_GetStringValue(member(member(check->whole, "metadata"), "tool"));
-    const cJSON *base = member(check->whole, "baseTimeNanoseconds"),
-                *metadata = member(check->whole, "metadata");
-    const cJSON *merged = member(metadata, "merged"), *cut = member(metadata, "cut"),
-                *part = member(check->whole, "part");
+    const char *tool = cJSON_GetStringValue(member_of(member_of(check->whole, "metadata"), "tool"));
+    const cJSON *base = member_of(check->whole, "baseTimeNanoseconds"),
+                *metadata = member_of(check->whole, "metadata");
+    const cJSON *merged = member_of(metadata, "merged"), *cut = member_of(metadata, "cut"),
+                *part = member_of(check->whole, "part");
     check->merged = cJSON_IsObject(merged);
     check->is_cut_out = cJSON_IsObject(cut);
-    check->windowed = check->is_cut_out || member(merged, "window_ns");
-    check->cut_seconds = cJSON_GetNumberValue(member(cut, "seconds"));
+    check->windowed = check->is_cut_out || member_of(merged, "window_ns");
+    check->cut_seconds = cJSON_GetNumberValue(member_of(cut, "seconds"));
     check->part = cJSON_IsNumber(part) ? part->valuedouble : 0;
     check->format = json->format;
     if (!tool || strncmp(tool, "custream ", 9))
@@ -121,7 +115,7 @@ static enum check_end trailer_judge(struct check *check, const struct json *json
     const uint64_t line = json->rows_end_line + !json->rows_end_line;
     if (!check->events && !header_judge(check, json))
         return *check->state ? CHECK_USELESS : CHECK_BROKEN;
-    check->cut = cJSON_IsFalse(member(member(check->whole, "totals"), "complete"));
+    check->cut = cJSON_IsFalse(member_of(member_of(check->whole, "totals"), "complete"));
     if (totals_judge(check, line) && !check->merged && !check->is_cut_out)
         audit_judge(check, line, check->whole);
     totals_state(check);

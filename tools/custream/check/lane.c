@@ -1,6 +1,5 @@
 /* Lanes: their slices, and whether they nest. */
 #include "tools/custream/check/check.h"
-#include "tools/custream/command.h"
 
 #include <search.h>
 

@@ -1,6 +1,5 @@
 /* What the rows of a trace add up to: see check.h. */
 #include "tools/custream/check/check.h"
-#include "tools/custream/command.h"
 
 #include <yyjson.h>
 

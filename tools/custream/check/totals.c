@@ -1,11 +1,10 @@
 /* Rules 10 and 12: the trailer's totals against what the rows add up to. */
 #include "tools/custream/check/check.h"
-#include "tools/custream/command.h"
 #include "tools/custream/trace/format.h"
 #include "tools/custream/verdict.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
+#include <yyjson.h>
 
 #define LINE(n) ((unsigned long long)(n))
 
@@ -26,29 +25,11 @@ struct judged {
 
 #define BREACH(judged, rule, ...) check_breach((judged)->check, (judged)->line, rule, __VA_ARGS__)
 
-static const cJSON *member(const cJSON *object, const char *name)
-{
-    return cJSON_GetObjectItemCaseSensitive(object, name);
-}
-
-/* -1: it has none. */
-static double number(const cJSON *object, const char *name)
-{
-    const cJSON *item = member(object, name);
-    return cJSON_IsNumber(item) ? item->valuedouble : -1;
-}
-
-static double number_or_0(const cJSON *object, const char *name)
-{
-    double n = number(object, name);
-    return n < 0 ? 0 : n;
-}
-
 /* totals.NAME, or totals.gpu.NAME, is what was counted. */
 static bool agrees(const struct judged *j, const cJSON *object, const char *path, const char *name,
     uint64_t count, const char *what)
 {
-    double said = number(object, name);
+    double said = number_in(object, name);
     if (said < 0) return BREACH(j, 12, "the trailer has no %s%s", path, name);
     if (said != (double)count)
         return BREACH(
@@ -60,8 +41,8 @@ static bool agrees(const struct judged *j, const cJSON *object, const char *path
 
 static bool losses_agree(const struct judged *j)
 {
-    const cJSON *lost = member(j->totals, "lost_records"), *gpu = member(j->totals, "gpu"),
-                *not_written = member(j->totals, "not_written");
+    const cJSON *lost = member_of(j->totals, "lost_records"), *gpu = member_of(j->totals, "gpu"),
+                *not_written = member_of(j->totals, "not_written");
     const double work = number_or_0(gpu, "lost"), cut_work = number_or_0(not_written, "gpu_work"),
                  cut_calls = number_or_0(not_written, "calls");
     if (!cJSON_IsNumber(lost)) return BREACH(j, 10, "the trailer has no totals.lost_records");
@@ -89,7 +70,7 @@ static const struct {
 
 static bool work_agrees(const struct judged *j)
 {
-    const cJSON *gpu = member(j->totals, "gpu");
+    const cJSON *gpu = member_of(j->totals, "gpu");
     for (int i = 0; i < WORK_KINDS; i++) {
         if (!gpu && j->sums->kinds[i])
             return BREACH(j, 12, "the trailer has no totals.gpu, and there are %llu %s",
@@ -104,8 +85,8 @@ static bool work_agrees(const struct judged *j)
 /* A file is a sample as a whole or not at all. */
 static bool sample_agrees(const struct judged *j)
 {
-    const cJSON *gpu = member(j->totals, "gpu"),
-                *header = member(member(j->whole, "metadata"), "gpu_sample");
+    const cJSON *gpu = member_of(j->totals, "gpu"),
+                *header = member_of(member_of(j->whole, "metadata"), "gpu_sample");
     const double said = number_or_0(gpu, "sample"), began = header ? header->valuedouble : 0;
     return !gpu || said == began ||
            BREACH(
@@ -203,21 +184,21 @@ static void launches_passed(struct sums *sums, uint64_t *least, uint64_t *most)
 /* Whether something hides a launch, or keeps it from making work, that no row tells of. */
 static bool launches_hidden(const struct judged *j, const cJSON *gpu)
 {
-    const char *source = cJSON_GetStringValue(member(gpu, "source"));
+    const char *source = text_member(gpu, "source");
     const struct sums *sums = j->sums;
     return !j->complete || sums->captures || sums->no_lane || sums->correlation_max >= CALLS_KEPT ||
-           member(j->totals, "windows") || member(j->totals, "left_out_by_rule") ||
-           number(gpu, "without_times") > 0 || !source || strcmp(source, "cupti");
+           member_of(j->totals, "windows") || member_of(j->totals, "left_out_by_rule") ||
+           number_in(gpu, "without_times") > 0 || !source || strcmp(source, "cupti");
 }
 
 static bool missing_launches_agree(const struct judged *j)
 {
     static const char name[] = "totals.gpu.launches_without_kernel";
-    const cJSON *gpu = member(j->totals, "gpu");
-    const double said = number(gpu, "launches_without_kernel");
+    const cJSON *gpu = member_of(j->totals, "gpu");
+    const double said = number_in(gpu, "launches_without_kernel");
     uint64_t least, most;
     if (!gpu || j->part >= 2) return true; /* those of an earlier part are among them */
-    if (said < 0 && member(j->totals, "recovered")) return true; /* no row tells */
+    if (said < 0 && member_of(j->totals, "recovered")) return true; /* no row tells */
     if (said < 0) return BREACH(j, 12, "the trailer has no %s", name);
     launches_passed(j->sums, &least, &most);
     if (!j->complete) { /* what came behind them may not be in the file, nor they */
@@ -259,7 +240,7 @@ static int windows_read(const cJSON *list, struct window *windows)
     int n = 0;
     const cJSON *one;
     cJSON_ArrayForEach(one, list) {
-        double from = number(one, "from_us"), to = number(one, "to_us");
+        double from = number_in(one, "from_us"), to = number_in(one, "to_us");
         if (n == WINDOWS_LISTED || from < 0) return -1;
         windows[n++] = (struct window){ns_of(from), to < 0 ? INT64_MAX : ns_of(to)};
     }
@@ -308,7 +289,7 @@ static bool windows_part(const struct judged *j, const struct window *windows, i
 static bool recorded_time_agrees(
     const struct judged *j, const cJSON *said, const struct window *windows, int n)
 {
-    int64_t sum = 0, recorded = ns_of(number(said, "recorded_us"));
+    int64_t sum = 0, recorded = ns_of(number_in(said, "recorded_us"));
     bool open = n && windows[n - 1].to == INT64_MAX;
     for (int w = 0; w < n; w++)
         sum += windows[w].to == INT64_MAX ? 0 : windows[w].to - windows[w].from;
@@ -320,8 +301,8 @@ static bool recorded_time_agrees(
 static bool windows_agree(const struct judged *j)
 {
     struct window windows[WINDOWS_LISTED];
-    const cJSON *said = member(j->totals, "windows"), *last = member(said, "last");
-    const double opened = number(said, "opened");
+    const cJSON *said = member_of(j->totals, "windows"), *last = member_of(said, "last");
+    const double opened = number_in(said, "opened");
     const int n = windows_read(last, windows);
     if (!said)
         return !j->sums->gap_count ||
@@ -329,37 +310,46 @@ static bool windows_agree(const struct judged *j)
                    LINE(j->sums->gap_count));
     if (opened < 0 || n < 0 || !cJSON_IsArray(last))
         return BREACH(j, 12, "totals.windows: opened, and a list of the last with from_us each");
-    if (member(said, "untold") || (!n && !j->complete))
+    if (member_of(said, "untold") || (!n && !j->complete))
         return true; /* some steps are missing; or it was shortened to fit */
     if (n != (opened < WINDOWS_LISTED ? opened : WINDOWS_LISTED))
         return BREACH(
             j, 12, "totals.windows.opened is %.15g, and %d windows are listed", opened, n);
-    if (n && cJSON_IsTrue(member(said, "open")) != (windows[n - 1].to == INT64_MAX))
+    if (n && cJSON_IsTrue(member_of(said, "open")) != (windows[n - 1].to == INT64_MAX))
         return BREACH(j, 12, "totals.windows.open is not what the last of them says");
     if (!gaps_agree(j, windows, n) || (opened == n && !recorded_time_agrees(j, said, windows, n)))
         return false;
     return !j->complete || j->part || windows_part(j, windows, n);
 }
 
-/* --- parts, leaks --- */
-
-static bool in_parts_agrees(const struct judged *j, const char *name, const char *what, double own)
+/* What all parts have of something: in the first one as much as itself. `earlier`: at least so much
+ * more in a later one. */
+static bool in_parts_agrees(
+    const struct judged *j, const char *name, const char *what, double own, double earlier)
 {
-    const double all = number(j->totals, name);
-    if (j->part == 1 ? all == own : all >= own) return true;
-    return BREACH(
-        j, 12, "totals.%s is %.15g, and %s in part %.15g %.15g", name, all, what, j->part, own);
+    const double all = number_in(j->totals, name);
+    return (j->part == 1 ? all == own : all >= own + earlier) ||
+           BREACH(j, 12, "totals.%s is %.15g, and %s in part %.15g %.15g%s", name, all, what,
+               j->part, own, earlier > 0 ? ", and deleted ones have more" : "");
 }
 
 static bool parts_agree(const struct judged *j)
 {
-    const cJSON *gpu = member(j->totals, "gpu");
-    const double recorded = number(j->totals, "recorded"),
-                 all = number(j->totals, "recorded_in_all_parts"),
-                 lost = number(j->totals, "lost_records"), calls = number(j->totals, "calls"),
-                 calls_in_all = number(j->totals, "calls_in_all_parts"),
-                 lost_in_all = number(j->totals, "lost_in_all_parts"),
-                 deleted = number_or_0(j->totals, "recorded_in_deleted_parts");
+    const cJSON *gpu = member_of(j->totals, "gpu");
+    const double untimed =
+        number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times");
+    const struct {
+        const char *name, *what;
+        double own, earlier;
+    } rows[] = {
+        {"recorded_in_all_parts", "recorded", number_in(j->totals, "recorded"),
+            number_or_0(j->totals, "recorded_in_deleted_parts")},
+        {"calls_in_all_parts", "calls", number_in(j->totals, "calls"), 0},
+        {"lost_in_all_parts", "lost_records", number_in(j->totals, "lost_records"), 0},
+        {"gpu_work_without_times_in_all_parts", "launches_without_kernel and without_times",
+            untimed, 0},
+        {"gpu_work_without_call_in_all_parts", "without_call", number_or_0(gpu, "without_call"), 0},
+    };
     if (!j->part && j->check->part)
         return BREACH(j, 12, "the header says part %.15g, and the trailer has no totals.part",
             j->check->part);
@@ -367,29 +357,13 @@ static bool parts_agree(const struct judged *j)
     if (j->check->part != j->part)
         return BREACH(
             j, 12, "totals.part is %.15g, and the header's %.15g", j->part, j->check->part);
-    if (j->part == 1 ? all != recorded : all < recorded + deleted)
-        return BREACH(j, 12,
-            "totals.recorded_in_all_parts is %.15g, and recorded in part %.15g %.15g, in deleted "
-            "ones %.15g",
-            all, j->part, recorded, deleted);
-    if (j->part == 1 ? calls_in_all != calls : calls_in_all < calls)
-        return BREACH(j, 12, "totals.calls_in_all_parts is %.15g, and calls in part %.15g %.15g",
-            calls_in_all, j->part, calls);
-    if (j->part == 1 ? lost_in_all != lost : lost_in_all < lost)
-        return BREACH(j, 12,
-            "totals.lost_in_all_parts is %.15g, and lost_records in part %.15g %.15g", lost_in_all,
-            j->part, lost);
-    if (!in_parts_agrees(j, "gpu_work_without_times_in_all_parts",
-            "launches_without_kernel and without_times",
-            number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times")) ||
-        (format_says(j->check->format, FORMAT_WITHOUT_CALL_IN_ALL) &&
-            !in_parts_agrees(j, "gpu_work_without_call_in_all_parts", "without_call",
-                number_or_0(gpu, "without_call"))))
-        return false;
-    if (number_or_0(j->totals, "parts_deleted") >= j->part)
-        return BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g",
-            number(j->totals, "parts_deleted"), j->part);
-    return true;
+    const bool all = format_says(j->check->format, FORMAT_WITHOUT_CALL_IN_ALL);
+    for (size_t i = 0; i < CS_COUNT(rows) - !all; i++)
+        if (!in_parts_agrees(j, rows[i].name, rows[i].what, rows[i].own, rows[i].earlier))
+            return false;
+    return number_or_0(j->totals, "parts_deleted") < j->part ||
+           BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g",
+               number_in(j->totals, "parts_deleted"), j->part);
 }
 
 /* The groups are all that there are but in a long list, which may have been cut. */
@@ -397,13 +371,13 @@ static bool leaks_agree(const struct judged *j)
 {
     static const char *const kinds[][2] = {
         {"leaked_streams", "stream"}, {"leaked_events", "event"}};
-    const cJSON *groups = member(j->whole, "neverDestroyed"), *group;
+    const cJSON *groups = member_of(j->whole, "neverDestroyed"), *group;
     const bool all =
         cJSON_GetArraySize(groups) < GROUPS_SURE && j->check->trailer_bytes < TRAILER_SURE;
     for (int kind = 0; kind < 2; kind++) {
-        double sum = 0, said = number(j->totals, kinds[kind][0]);
+        double sum = 0, said = number_in(j->totals, kinds[kind][0]);
         cJSON_ArrayForEach(group, groups) {
-            const char *object = cJSON_GetStringValue(member(group, "object"));
+            const char *object = text_member(group, "object");
             if (object && !strcmp(object, kinds[kind][1])) sum += number_or_0(group, "count");
         }
         if (said < 0 && !groups) continue;
@@ -416,16 +390,16 @@ static bool leaks_agree(const struct judged *j)
 
 bool totals_judge(struct check *check, uint64_t line)
 {
-    const cJSON *totals = member(check->whole, "totals");
+    const cJSON *totals = member_of(check->whole, "totals");
     const struct judged j = {.check = check,
         .sums = &check->sums,
         .line = line,
         .whole = check->whole,
         .totals = totals,
-        .complete = !check->cut && !member(totals, "ended"),
+        .complete = !check->cut && !member_of(totals, "ended"),
         .part = number_or_0(totals, "part")};
     /* What is missing from a window, or what a file without totals had, nobody knows. */
-    if ((check->merged || check->is_cut_out) && !member(totals, "recorded")) return true;
+    if ((check->merged || check->is_cut_out) && !member_of(totals, "recorded")) return true;
     if (!losses_agree(&j)) return false;
     if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded,
             "rows of calls, callbacks, delays, ranges and marks"))
@@ -456,8 +430,8 @@ static cJSON *object_in(cJSON *object, const char *name)
 static void gpu_make(cJSON *totals, const struct check *check)
 {
     const char *source =
-        cJSON_GetStringValue(member(member(check->whole, "metadata"), "gpu_time_source"));
-    const double sample = number(member(check->whole, "metadata"), "gpu_sample");
+        cJSON_GetStringValue(member_of(member_of(check->whole, "metadata"), "gpu_time_source"));
+    const double sample = number_in(member_of(check->whole, "metadata"), "gpu_sample");
     cJSON *gpu = object_in(totals, "gpu");
     if (!cJSON_AddStringToObject(gpu, "source", source ? source : "none")) out_of_memory();
     if (sample > 0) say(gpu, "sample", sample);
@@ -466,37 +440,32 @@ static void gpu_make(cJSON *totals, const struct check *check)
     say(gpu, "lost", (double)check->sums.lost_work);
 }
 
-/* The oldest part goes when a new one has begun, which only the part's own last flush knows. */
-static double of_deleted(const char *name, const cJSON *before, const cJSON *last)
-{
-    const double earlier = number_or_0(before, name), later = number_or_0(last, name);
-    return later > earlier ? later : earlier;
-}
-
-/* `before`: totals of the part before this one; `last`: of this part's last flush; or NULL. */
+/* `before`: totals of the part before this one; `last`: of this part's last flush; or NULL. The
+ * oldest part goes when a new one has begun, which only the last flush knows. */
 static void part_make(cJSON *totals, struct check *check, const cJSON *before, const cJSON *last)
 {
+    static const char *const of_deleted[] = {"parts_deleted", "recorded_in_deleted_parts"};
     const struct sums *sums = &check->sums;
+    const struct {
+        const char *name;
+        uint64_t own;
+    } in_all[] = {
+        {"recorded_in_all_parts", sums->recorded},
+        {"calls_in_all_parts", sums->driver_calls},
+        {"lost_in_all_parts", sums->lost_calls},
+        {"gpu_work_in_all_parts", sums->without_call + sums->work_count},
+        {"gpu_work_without_times_in_all_parts", 0},
+        {"gpu_work_lost_in_all_parts", sums->lost_work},
+        {"gpu_work_without_call_in_all_parts", sums->without_call},
+    };
+    const bool all = format_says(check->format, FORMAT_WITHOUT_CALL_IN_ALL);
     say(totals, "arrows_between_parts", (double)works_match(&check->sums));
     say(totals, "part", check->part);
-    say(totals, "parts_deleted", of_deleted("parts_deleted", before, last));
-    say(totals, "recorded_in_deleted_parts", of_deleted("recorded_in_deleted_parts", before, last));
-    say(totals, "recorded_in_all_parts",
-        number_or_0(before, "recorded_in_all_parts") + (double)sums->recorded);
-    say(totals, "calls_in_all_parts",
-        number_or_0(before, "calls_in_all_parts") + (double)sums->driver_calls);
-    say(totals, "lost_in_all_parts",
-        number_or_0(before, "lost_in_all_parts") + (double)sums->lost_calls);
-    say(totals, "gpu_work_in_all_parts",
-        number_or_0(before, "gpu_work_in_all_parts") +
-            (double)(sums->without_call + sums->work_count));
-    if (format_says(check->format, FORMAT_WITHOUT_CALL_IN_ALL))
-        say(totals, "gpu_work_without_call_in_all_parts",
-            number_or_0(before, "gpu_work_without_call_in_all_parts") + (double)sums->without_call);
-    say(totals, "gpu_work_without_times_in_all_parts",
-        number_or_0(before, "gpu_work_without_times_in_all_parts"));
-    say(totals, "gpu_work_lost_in_all_parts",
-        number_or_0(before, "gpu_work_lost_in_all_parts") + (double)sums->lost_work);
+    for (size_t i = 0; i < CS_COUNT(of_deleted); i++)
+        say(totals, of_deleted[i],
+            fmax(number_or_0(before, of_deleted[i]), number_or_0(last, of_deleted[i])));
+    for (size_t i = 0; i < CS_COUNT(in_all) - !all; i++)
+        say(totals, in_all[i].name, number_or_0(before, in_all[i].name) + (double)in_all[i].own);
 }
 
 cJSON *totals_make(struct check *check, uint64_t cut_bytes, const cJSON *before, const cJSON *last)
@@ -528,7 +497,7 @@ void totals_state(struct check *check)
     verdict.lost_calls = check->sums.lost_calls; /* of this part */
     verdict.lost_work = check->sums.lost_work;
     verdict.without_call =
-        (cs_u64)number_or_0(member(member(check->whole, "totals"), "gpu"), "without_call");
+        (cs_u64)number_or_0(member_of(member_of(check->whole, "totals"), "gpu"), "without_call");
     if (check->merged) verdict.cause = "one of the merged traces is", verdict.no_gpu_times = false;
     if (check->is_cut_out)
         verdict.complete = true; /* nobody expects the end of the process there */
@@ -542,4 +511,60 @@ void totals_state(struct check *check)
         cs_verdict_put(check->losses, sizeof check->losses, all, ", %s", unknown);
     text_print(check->state);
     text_print(check->losses);
+}
+
+/* --- the audit of the default stream --- */
+
+bool audit_row_judge(struct check *check, uint64_t line, yyjson_val *args)
+{
+    const char *verdict = yyjson_get_str(yyjson_obj_get(args, "verdict"));
+    if (!verdict || (strcmp(verdict, "hazard") && strcmp(verdict, "nobody needed it")))
+        return check_breach(check, line, 8, "a cs_audit row without a known args.verdict");
+    check->hazards += !strcmp(verdict, "hazard");
+    return true;
+}
+
+/* How often the listed pairs were met; negative: one of them is not as it should be. */
+static double listed(const cJSON *hazards)
+{
+    double sum = 0;
+    const cJSON *hazard;
+    cJSON_ArrayForEach(hazard, hazards) {
+        bool named = cJSON_IsString(member_of(member_of(hazard, "first"), "operation")) &&
+                     cJSON_IsString(member_of(member_of(hazard, "second"), "operation"));
+        if (!named || number_in(hazard, "count") < 1) return -1;
+        sum += number_in(hazard, "count");
+    }
+    return sum;
+}
+
+bool audit_judge(struct check *check, uint64_t line, const cJSON *trailer)
+{
+    const cJSON *audit = member_of(trailer, "defaultStreamAudit"),
+                *hazards = member_of(audit, "hazards");
+    const char *verdict = text_member(audit, "verdict");
+    double lost = number_in(audit, "lost_orders"), sum = listed(hazards);
+    if (!audit)
+        return !check->hazards || check_breach(check, line, 10,
+                                      "cs_audit rows, and no defaultStreamAudit in the trailer");
+    if (!verdict ||
+        (strcmp(verdict, "safe") && strcmp(verdict, "not safe") && strcmp(verdict, "cannot tell") &&
+            strcmp(verdict, "nothing on the default stream")))
+        return check_breach(check, line, 10, "defaultStreamAudit has no known verdict");
+    if (!strcmp(verdict, "cannot tell") &&
+        !cJSON_IsString(cJSON_GetArrayItem(member_of(audit, "doubts"), 0)))
+        return check_breach(
+            check, line, 10, "defaultStreamAudit cannot tell, and does not say why");
+    if (!cJSON_IsArray(hazards) || sum < 0)
+        return check_breach(
+            check, line, 10, "defaultStreamAudit: a hazard has two named operations and a count");
+    if ((lost > 0) != !strcmp(verdict, "not safe"))
+        return check_breach(check, line, 10,
+            "defaultStreamAudit: lost_orders is %.15g, and the verdict \"%s\"", lost, verdict);
+    if (sum > lost || (double)check->hazards > lost)
+        return check_breach(check, line, 10,
+            "defaultStreamAudit: lost_orders is %.15g; its hazards have %.15g, the cs_audit rows "
+            "%llu",
+            lost, sum, (unsigned long long)check->hazards);
+    return true;
 }

@@ -5,7 +5,7 @@
 #include "shim/base/compiler.h"
 #include "tools/custream/command.h"
 #include "tools/custream/inspect/inspect.h"
-#include "tools/custream/json_row.h"
+#include "tools/custream/verdict.h"
 
 static void member(cJSON *object, const char *name, cJSON *value)
 {

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "shim/base/owner.h"
-#include "tools/custream/command.h"
-#include "tools/custream/duration.h"
+#include "tools/custream/near.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/cut.h"
 

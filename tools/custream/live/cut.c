@@ -1,7 +1,16 @@
 #define _GNU_SOURCE /* O_TMPFILE, SEEK_HOLE */
 #include "tools/custream/live/cut.h"
+#include "shim/base/claim.h"
+#include "shim/base/options.h"
+#include "shim/base/owner.h"
+#include "tools/custream/convert/rows.h"
+#include "tools/custream/merge/out.h"
+#include "tools/custream/merge/plan.h"
+#include "tools/custream/trace/ends.h"
+#include "tools/custream/trace/gz.h"
+#include "tools/custream/verdict.h"
+#include "tools/custream/mend/mend.h"
 
-#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -11,19 +20,87 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/base/claim.h"
-#include "shim/base/options.h"
-#include "shim/base/owner.h"
-#include "tools/custream/command.h"
-#include "tools/custream/convert/rows.h"
-#include "tools/custream/merge/out.h"
-#include "tools/custream/merge/plan.h"
-#include "tools/custream/trace/ends.h"
-#include "tools/custream/trace/gz.h"
-#include "tools/custream/verdict.h"
-#include "tools/custream/mend/mend.h"
-
 enum { FD_ROOM = 32, TRIES = 100, PAUSE_NS = 10000000 };
+
+static bool known(const struct file_at *file) { return file->device || file->inode; }
+
+static int look(const char *path, const struct file_at *file)
+{
+    struct stat about;
+    const int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0 ||
+        (!fstat(fd, &about) && S_ISREG(about.st_mode) &&
+            (!known(file) || (about.st_dev == file->device && about.st_ino == file->inode))))
+        return fd;
+    close(fd);
+    return errno = ESTALE, -1;
+}
+
+static DIR *folder_of(char *path, int n, const char *more)
+{
+    snprintf(path + n, 64, "%s", more);
+    return opendir(path);
+}
+
+/* The writer has a table of descriptors of its own. */
+static int look_at_descriptors(int pid, const struct file_at *file)
+{
+    char path[128];
+    int found = -1;
+    int n = snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *threads = folder_of(path, n, "");
+    for (struct dirent *thread; found < 0 && threads && (thread = readdir(threads));) {
+        if (*thread->d_name == '.') continue;
+        const int m = n + snprintf(path + n, 32, "/%.20s", thread->d_name);
+        DIR *descriptors = folder_of(path, m, "/fd");
+        for (struct dirent *one; found < 0 && descriptors && (one = readdir(descriptors));) {
+            if (*one->d_name == '.') continue;
+            snprintf(path + m, 32, "/fd/%.20s", one->d_name);
+            found = look(path, file);
+        }
+        if (descriptors) closedir(descriptors);
+    }
+    if (threads) closedir(threads);
+    return found;
+}
+
+int trace_find(int pid, const char *trace, const struct file_at *file, char path[TRACE_ROOM])
+{
+    char root[64];
+    if (*trace != '/') return errno = ENOENT, -1;
+    snprintf(root, sizeof root, "/proc/%d/root", pid);
+    const bool through = !access(root, F_OK); /* it has ended, or may not be looked into */
+    snprintf(path, TRACE_ROOM, "%s%s", through ? root : "", trace);
+    int fd = look(path, file);
+    const int error = errno;
+    if (fd < 0 && through && known(file))
+        fd = look(trace, file); /* a link on the way leads on from this command's root */
+    if (fd < 0 && known(file)) fd = look_at_descriptors(pid, file);
+    if (fd < 0) errno = error;
+    return fd;
+}
+
+static int trace_readable(int fd)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const int readable = fd < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    return errno = error, readable;
+}
+
+struct extract extract_of(const struct peer *peer, const struct about *about, int64_t from)
+{
+    return (struct extract){.pid = peer->pid,
+        .trace = about->trace,
+        .file = about->file,
+        .base = about->base,
+        .events_end = about->events_end,
+        .parts = about->parts,
+        .from = from,
+        .until = (int64_t)about->now};
+}
 
 /* --- where it goes --- */
 

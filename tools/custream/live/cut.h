@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "tools/custream/live/find.h"
+#include "tools/custream/live/peer.h"
 
 /* Of one process. */
 struct extract {
@@ -20,6 +20,16 @@ struct extract {
     int kept;                      /* extract_keep()'s, for a file that is another one by then */
     bool complete, apart; /* once it was taken: it has its end; where its parts are is not known */
 };
+
+/* From then on, as the process says it is now. */
+struct extract extract_of(const struct peer *peer, const struct about *about, int64_t from);
+
+enum { TRACE_ROOM = 4200 };
+
+/* The regular file that the process calls so, by its root or its descriptor, opened by O_PATH: what
+ * is no trace is never touched. -1 with errno; ESTALE: something else is at that name. `path`:
+ * where it is, or would be. */
+int trace_find(int pid, const char *trace, const struct file_at *file, char path[TRACE_ROOM]);
 
 /* Whether a file can be made there; false: the complaint was printed. Leaves nothing. */
 bool cut_possible(const char *command, const char *to);

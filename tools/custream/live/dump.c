@@ -1,22 +1,8 @@
 /* custream dump: what processes recorded last, out of their files. They go on as before. */
-#include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 
 static const char NAME[] = "custream dump";
-
-static struct extract extract_of(const struct choice *choice, const struct listener *listener)
-{
-    const struct about *about = &listener->about;
-    return (struct extract){.pid = listener->peer.pid,
-        .trace = about->trace,
-        .file = about->file,
-        .base = about->base,
-        .events_end = about->events_end,
-        .parts = about->parts,
-        .from = (int64_t)about->now - choice->time,
-        .until = (int64_t)about->now};
-}
 
 /* What stands in the file may be less than was asked for. */
 static void reach_print(const struct choice *choice, const struct cut_reach *cut)
@@ -38,7 +24,9 @@ static int dump_chosen(const struct choice *choice, struct listeners *chosen)
     char own[64] = "custream-dump.json";
     listeners_bring_up_to_date(NAME, chosen, "there is nothing to dump");
     for (size_t i = 0; i < chosen->count; i++)
-        if (chosen->each[i]->answers) extracts[count++] = extract_of(choice, chosen->each[i]);
+        if (chosen->each[i]->answers)
+            extracts[count++] = extract_of(&chosen->each[i]->peer, &chosen->each[i]->about,
+                (int64_t)chosen->each[i]->about.now - choice->time);
     if (count && chosen->count == 1)
         snprintf(own, sizeof own, "custream-dump-%d.json", chosen->each[0]->peer.pid);
     const char *to = choice->to ? choice->to : own;

@@ -1,5 +1,4 @@
 /* custream hang: what processes are running now, out of their files. They go on as before. */
-#include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/model/unfinished.h"
@@ -20,14 +19,7 @@ struct state {
 static bool state_load(struct state *state, const struct listener *listener, bool whole)
 {
     const struct about *about = &listener->about;
-    struct extract extract = {.pid = listener->peer.pid,
-        .trace = about->trace,
-        .file = about->file,
-        .base = about->base,
-        .events_end = about->events_end,
-        .parts = about->parts,
-        .from = INT64_MIN,
-        .until = (int64_t)about->now};
+    struct extract extract = extract_of(&listener->peer, about, INT64_MIN);
     int *files;
     char error[256];
     const size_t count = newest_take(NAME, &extract, whole ? 0 : TAIL, &files);

@@ -5,8 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/custream/command.h"
-#include "tools/custream/live/find.h"
+#include "tools/custream/live/cut.h"
 
 enum { PATIENCE_MS = 3000 };
 

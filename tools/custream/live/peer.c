@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "shim/base/owner.h"
-#include "tools/custream/command.h"
 
 enum { PATIENCE_MS = 20000, STOPPED_MS = 1000, LOOK_MS = 100, PAUSE_MS = 10 };
 

@@ -1,7 +1,6 @@
 /* custream ps: which processes listen, and what they record. */
-#include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/json_row.h"
+#include "tools/custream/verdict.h"
 #include "tools/custream/live/listener.h"
 
 #include <locale.h>

@@ -1,7 +1,6 @@
 /* custream record: each process records while its connection stays, so recording ends with this
  * command however that ends. */
 #define _GNU_SOURCE /* ppoll */
-#include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/trace/row.h"
@@ -58,18 +57,16 @@ static void hear(struct recording *r, double since)
     peer_close(peer);
 }
 
-static struct extract extract_of(const struct recording *r)
+static struct extract extract_now(const struct recording *r)
 {
     const bool told = r->state == TOLD;
-    return (struct extract){.pid = r->listener->peer.pid,
-        .trace = told ? r->ended.trace : r->begun.trace,
-        .file = told ? r->ended.file : r->begun.file,
-        .base = r->begun.base,
-        .events_end = told ? r->ended.events_end : 0,
-        .parts = r->begun.parts,
-        .from = (int64_t)r->begun.now,
-        .until = told ? (int64_t)r->ended.now : INT64_MAX,
-        .kept = r->kept};
+    struct extract extract =
+        extract_of(&r->listener->peer, told ? &r->ended : &r->begun, (int64_t)r->begun.now);
+    extract.base = r->begun.base;
+    extract.parts = r->begun.parts;
+    extract.kept = r->kept;
+    if (!told) extract.events_end = 0, extract.until = INT64_MAX;
+    return extract;
 }
 
 static size_t count_in(const struct recording *all, size_t count, unsigned state)
@@ -97,7 +94,7 @@ static void wait_until(struct recording *all, size_t count, unsigned state, doub
             if (!polled[i].revents) continue;
             hear(&all[i], since);
             if (all[i].state != GONE || !all[i].to || !count_in(all, count, WAITING)) continue;
-            const struct extract extract = extract_of(&all[i]);
+            const struct extract extract = extract_now(&all[i]);
             all[i].kept = extract_keep(&extract, all[i].to);
         }
     }
@@ -186,7 +183,7 @@ static bool output_write(const char *to, struct recording *all, size_t count, si
 {
     struct cut_reach cut = {0};
     struct extract *extracts = array_zeros(count, sizeof *extracts);
-    for (size_t i = 0; i < count; i++) extracts[i] = extract_of(&all[i]);
+    for (size_t i = 0; i < count; i++) extracts[i] = extract_now(&all[i]);
     const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts)
                                                 : cut_write(NAME, to, extracts, count, &cut);
     *missing = cut.missing;

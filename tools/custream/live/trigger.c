@@ -2,8 +2,7 @@
  * when it is whole. No process is asked anything. */
 #define _GNU_SOURCE /* mkostemp */
 #include "shim/base/append.h"
-#include "tools/custream/command.h"
-#include "tools/custream/duration.h"
+#include "tools/custream/near.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/cut.h"
 

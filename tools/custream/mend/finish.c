@@ -1,7 +1,6 @@
 /* The end of a trace whose process was ended from outside: its trailer gets the reason, and a torn
  * file is mended. */
 #define _GNU_SOURCE
-#include <cjson/cJSON.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -9,9 +8,9 @@
 #include <unistd.h>
 
 #include "shim/base/options.h"
-#include "tools/custream/command.h"
 #include "tools/custream/mend/mend.h"
 #include "tools/custream/trace/ends.h"
+#include "tools/custream/verdict.h"
 
 /* --- parts --- */
 
@@ -94,7 +93,7 @@ static struct rings *rings_of(int fd, int memfd, bool *all)
     struct rings_why why;
     struct rings *rings = rings_open(fd, memfd, &why);
     if (!rings || rings_add(rings)) return rings;
-    *all = !rings_threads_not_kept(rings);
+    *all = !rings->head.unkept;
     rings_remove(rings);
     rings_close(rings);
     return NULL;
@@ -104,9 +103,7 @@ static struct rings *rings_of(int fd, int memfd, bool *all)
 static void say_by(int fd, struct trailer *trailer, const char *by, bool all)
 {
     cJSON *totals = cJSON_GetObjectItemCaseSensitive(trailer->value, "totals");
-    if (!cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(totals, "complete")) ||
-        cJSON_GetObjectItemCaseSensitive(totals, "ended_by"))
-        return;
+    if (!cJSON_IsFalse(member_of(totals, "complete")) || member_of(totals, "ended_by")) return;
     bool good = cJSON_AddStringToObject(totals, "ended_by", by);
     cJSON *recovered = all ? cJSON_AddObjectToObject(totals, "recovered") : NULL;
     if (all)

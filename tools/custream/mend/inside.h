@@ -28,10 +28,6 @@ void rings_rows(struct rings *rings, struct mend_to *to);
 /* --- record_row.c: a record as a row, as far as the record alone tells --- */
 
 /* Texts by number; takes over `bytes`. */
-struct record_texts {
-    char *bytes;
-    const char **of; /* NULL: not there */
-};
 void record_texts_read(struct record_texts *texts, char *bytes, size_t size);
 
 /* A thread's rows: to whom they go, what their numbers mean, up to where the lane is filled. */

@@ -1,5 +1,4 @@
 #define _GNU_SOURCE
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -10,11 +9,11 @@
 
 #include "shim/base/options.h"
 #include "tools/custream/check/check.h"
-#include "tools/custream/command.h"
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/mend/inside.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/trace/ends.h"
+#include "tools/custream/verdict.h"
 #include "tools/custream/trace/gz.h"
 #include "tools/custream/trace/json.h"
 
@@ -79,18 +78,16 @@ static cJSON *trailer_make(
     if (!trailer) out_of_memory();
     added(trailer, "traceName", cJSON_CreateString("custream"));
     cJSON *totals = added(trailer, "totals",
-        totals_make(check, mended->cut_bytes,
-            cJSON_GetObjectItemCaseSensitive(known->before, "totals"),
-            cJSON_GetObjectItemCaseSensitive(known->last, "totals")));
+        totals_make(check, mended->cut_bytes, member_of(known->before, "totals"),
+            member_of(known->last, "totals")));
     cJSON *recovered = cJSON_GetObjectItemCaseSensitive(totals, "recovered");
     if (rings) {
-        add_count(recovered, "rows", rings_row_count(rings));
-        add_count(recovered, "left_out", rings_left_out(rings));
-        if (rings_threads_not_kept(rings))
-            add_count(recovered, "threads_not_kept", rings_threads_not_kept(rings));
+        add_count(recovered, "rows", rings->rows);
+        add_count(recovered, "left_out", rings->left_out);
+        if (rings->head.unkept) add_count(recovered, "threads_not_kept", rings->head.unkept);
     }
     for (size_t i = 0; i < CS_COUNT(taken_over); i++) {
-        const cJSON *last = cJSON_GetObjectItemCaseSensitive(known->last, taken_over[i]);
+        const cJSON *last = member_of(known->last, taken_over[i]);
         if (last) added(trailer, taken_over[i], cJSON_Duplicate(last, true));
     }
     if (known->by) added(totals, "ended_by", cJSON_CreateString(known->by));

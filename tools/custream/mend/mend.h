@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "shim/base/rings.h"
 #include "tools/custream/trace/value.h"
 
 struct cJSON;
@@ -13,7 +14,20 @@ struct cJSON;
 /* --- rings.c: what the process recorded and its trace has not --- */
 
 /* The file of rings of a dead process (shim/base/rings.h). */
-struct rings;
+struct rings {
+    int fd;
+    char path[CS_RINGS_PATH]; /* "": it has none */
+    struct cs_rings head;     /* head.unkept: threads that are not in it */
+    struct record_texts {     /* texts by number; NULL: not there */
+        char *bytes;
+        const char **of;
+    } texts;
+    char *buffer, *packed; /* packed: as it stands in a .gz: a member */
+    size_t used;
+    off_t end; /* of the trace's events */
+    uint64_t rows,
+        left_out; /* records that became rows, and those that could not: by mend_make() */
+};
 struct rings_why {
     char text[256]; /* "": it has none, or all that they had is in the trace */
     bool gone;      /* no file of that name */
@@ -26,9 +40,6 @@ void rings_remove(struct rings *rings); /* their file, which has served */
 
 /* Whether there is something that the trace has not. */
 bool rings_add(const struct rings *rings);
-/* Records that became rows, and those that could not: after mend_make(). */
-uint64_t rings_row_count(const struct rings *rings), rings_left_out(const struct rings *rings);
-unsigned rings_threads_not_kept(const struct rings *rings);
 
 /* --- mend.c: a whole end for a torn trace --- */
 

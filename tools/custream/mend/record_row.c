@@ -6,7 +6,6 @@
 #include "shim/base/rings.h"
 #include "shim/calls/record.h"
 #include "shim/calls/runtime.h"
-#include "tools/custream/command.h"
 #include "tools/custream/mend/inside.h"
 
 enum { TEXTS = 1 << 16, TEXT_MOST = 4096, ROW = 8 * TEXT_MOST };

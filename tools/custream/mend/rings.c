@@ -10,21 +10,9 @@
 #include "shim/base/rings.h"
 #include "shim/base/rings_lock.h"
 #include "shim/calls/record.h"
-#include "tools/custream/command.h"
 #include "tools/custream/mend/inside.h"
 #include "tools/custream/trace/ends.h"
 #include "tools/custream/trace/gz.h"
-
-struct rings {
-    int fd;
-    char path[CS_RINGS_PATH]; /* "": it has none */
-    struct cs_rings head;
-    struct record_texts texts;
-    char *buffer, *packed; /* packed: as it stands in a .gz: a member */
-    size_t used;
-    off_t end; /* of the trace's events */
-    uint64_t rows, left_out;
-};
 
 /* --- where it is --- */
 
@@ -298,7 +286,3 @@ bool rings_add(const struct rings *rings)
             return true;
     return false;
 }
-
-uint64_t rings_row_count(const struct rings *rings) { return rings->rows; }
-uint64_t rings_left_out(const struct rings *rings) { return rings->left_out; }
-unsigned rings_threads_not_kept(const struct rings *rings) { return rings->head.unkept; }

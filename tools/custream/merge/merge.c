@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/duration.h"
+#include "tools/custream/near.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/merge/plan.h"
 #include "tools/custream/show.h"

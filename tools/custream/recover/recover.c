@@ -5,15 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
-
-#include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/mend/mend.h"
 #include "tools/custream/trace/ends.h"
+#include "tools/custream/verdict.h"
 
 #include "shim/base/options.h"
-#include "shim/base/verdict.h"
 
 static const char NAME[] = "custream recover";
 
@@ -87,8 +84,8 @@ static void say(const struct subject *s, const struct mended *mended)
 /* What the writer had not written. Where events of the rings are cut off, they are damaged. */
 static void say_rings(const struct mended *mended, const struct rings *rings)
 {
-    const unsigned long long rows = rings_row_count(rings), out = rings_left_out(rings);
-    const bool all = !mended->cut_bytes && !rings_threads_not_kept(rings);
+    const unsigned long long rows = rings->rows, out = rings->left_out;
+    const bool all = !mended->cut_bytes && !rings->head.unkept;
     printf("  with %s%llu row%s from the rings of the process",
         all ? "all calls that had returned: " : "", rows, rows == 1 ? "" : "s");
     if (out) printf(", and %llu record%s that cannot be shown", out, out == 1 ? "" : "s");
@@ -106,17 +103,11 @@ static int whole(const struct subject *s)
     return printf("%s: is whole; %s is a copy\n", s->path, s->to), STATUS_OK;
 }
 
-static const cJSON *total(const cJSON *trailer, const char *name)
-{
-    return cJSON_GetObjectItemCaseSensitive(
-        cJSON_GetObjectItemCaseSensitive(trailer, "totals"), name);
-}
-
 /* There is nothing that rings could add: the process ended well, or they were added before. */
 static bool has_all(const cJSON *trailer)
 {
-    return cJSON_IsTrue(total(trailer, "complete")) ||
-           cJSON_GetObjectItemCaseSensitive(total(trailer, "recovered"), "rows");
+    return cJSON_IsTrue(member_of(member_of(trailer, "totals"), "complete")) ||
+           member_of(member_of(member_of(trailer, "totals"), "recovered"), "rows");
 }
 
 /* The same trace, recovered before, with rings that are gone now. */
@@ -125,9 +116,9 @@ static bool is_better(const char *to, int trace)
     struct trace_head own, its;
     const int fd = open(to, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     cJSON *trailer = fd >= 0 && !is_same(trace, to) ? finish_trailer(fd) : NULL;
-    const bool is = trailer && !cJSON_IsTrue(total(trailer, "complete")) && has_all(trailer) &&
-                    trace_head(trace, &own) && trace_head(fd, &its) && own.part == its.part &&
-                    own.base == its.base;
+    const bool is = trailer && !cJSON_IsTrue(member_of(member_of(trailer, "totals"), "complete")) &&
+                    has_all(trailer) && trace_head(trace, &own) && trace_head(fd, &its) &&
+                    own.part == its.part && own.base == its.base;
     cJSON_Delete(trailer);
     if (fd >= 0) close(fd);
     return is;

@@ -24,23 +24,6 @@ struct watched {
 };
 _Noreturn void watch_run(struct watched *watched);
 
-/* --- ended.c: how a process ended --- */
-
-/* A pidfd and the open /proc/PID/stat, or -1. `status`: as waitpid has it, if it is known. */
-struct ending {
-    int pidfd, stat, status;
-    bool known;
-};
-struct ending ending_of(int socket, pid_t pid); /* of the process at the other end of the socket */
-void ending_close(struct ending *ending);
-
-/* It has hung up, which it does before its parent hears of its end: now its status is seen best. */
-void ending_begins(struct ending *ending);
-
-/* Once the pidfd is readable: "SIGTERM", "exit_group" where the library knew nothing, or "an
- * unknown cause" (before Linux 6.16 only the parent is told for sure). */
-const char *ending_name(struct ending *ending, char *room, size_t size);
-
 /* --- tell.c: what the watcher says on stderr --- */
 
 /* What has been told of a run so far. */

@@ -1,13 +1,11 @@
 #include "tools/custream/watch/inside.h"
 
-#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/base/watch.h"
-#include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
 
 /* LINES_MOST: of whole traces; of hundreds of processes a sum is told. REPORTS_MOST: of traces. */
@@ -59,17 +57,16 @@ static bool is_whole(const struct cs_verdict *v)
 /* Of a process that could not say so itself. `brief`: only an order that would be lost. */
 static void tell_audit(const cJSON *trailer, bool brief)
 {
-    const cJSON *audit = cJSON_GetObjectItemCaseSensitive(trailer, "defaultStreamAudit");
-    const char *verdict = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(audit, "verdict"));
-    const cJSON *lost = cJSON_GetObjectItemCaseSensitive(audit, "lost_orders");
+    const cJSON *audit = member_of(trailer, "defaultStreamAudit");
+    const char *verdict = text_member(audit, "verdict");
+    const cJSON *lost = member_of(audit, "lost_orders");
     if (!verdict) return;
     if (cJSON_IsNumber(lost) && lost->valuedouble > 0)
         say("custream: audit: %s for per-thread default streams, as far as was recorded: %.0f "
             "order%s would be lost; the trace lists them",
             verdict, lost->valuedouble, lost->valuedouble == 1 ? "" : "s");
     else if (!brief) {
-        const char *doubt = cJSON_GetStringValue(
-            cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(audit, "doubts"), 0));
+        const char *doubt = cJSON_GetStringValue(cJSON_GetArrayItem(member_of(audit, "doubts"), 0));
         if (doubt) say("custream: audit: %s for per-thread default streams: %s", verdict, doubt);
         else say("custream: audit: %s, as far as was recorded", verdict);
     }
@@ -93,9 +90,9 @@ static void unused_read(struct told *told, const cJSON *trailer)
 {
     const cJSON *one;
     told->traces++;
-    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(trailer, "unusedRules")) {
-        const cJSON *rule = cJSON_GetObjectItemCaseSensitive(one, "rule");
-        const char *match = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "match"));
+    cJSON_ArrayForEach(one, member_of(trailer, "unusedRules")) {
+        const cJSON *rule = member_of(one, "rule");
+        const char *match = text_member(one, "match");
         if (cJSON_IsNumber(rule) && match) unused_add(told, rule->valueint, match);
     }
 }
@@ -148,8 +145,7 @@ void tell_trace(struct told *told, const struct told_trace *trace)
         return;
     }
     unused_read(told, trailer);
-    told->per_thread |=
-        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(trailer, "perThreadDefaultStreams"));
+    told->per_thread |= cJSON_IsTrue(member_of(trailer, "perThreadDefaultStreams"));
     verdict_read(&verdict, trailer, room, sizeof room);
     const bool in_sum = told->lines >= LINES_MOST && is_whole(&verdict);
     if (trace->by && !verdict.complete) tell_audit(trailer, in_sum);
