@@ -1,9 +1,10 @@
 #include "tools/custream/commands.h"
-
-#include <errno.h>
-
 #include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
+#include "tools/custream/flags.h"
+#include "shim/policy/keys.h"
+
+#include <errno.h>
 
 enum { COLUMNS = 100, HEAD_ROOM = 160, TABLE_VERSION = 1 /* of the JSON */ };
 
@@ -43,10 +44,9 @@ const char *row_name(char room[FLAG_ROOM], const struct command_row *row)
     return room;
 }
 
-/* Allowed values have a line of their own, unless they are words: then the argument lists them. */
-static bool has_allowed(const struct cs_option_info *info)
+static bool has_words(const struct cs_option_info *info)
 {
-    return info->type != CS_TYPE_CHOICE && info->type != CS_TYPE_SWITCH;
+    return info->type == CS_TYPE_CHOICE || info->type == CS_TYPE_SWITCH;
 }
 
 /* --- for people --- */
@@ -97,7 +97,7 @@ static void option_put(const struct command_row *row, int column)
     if (at + 2 > column) putchar('\n'), at = 0;
     printf("%*s", column - at, "");
     text_fill(row->text, column, column);
-    if (info && has_allowed(info)) text_fill(info->allowed, printf("%*s", column, ""), column);
+    if (info && !has_words(info)) text_fill(info->allowed, printf("%*s", column, ""), column);
     if (info && *info->preset) printf("%*sdefault: %s\n", column, "", info->preset);
 }
 
@@ -134,11 +134,6 @@ void commands_put(void)
 
 /* --- for scripts --- */
 
-static cJSON *text_or_null(const char *text)
-{
-    return text ? cJSON_CreateString(text) : cJSON_CreateNull();
-}
-
 static void row_write(const struct command_row *row)
 {
     static const char *const kinds[] = {[ROW_COMMAND] = "command",
@@ -154,11 +149,11 @@ static void row_write(const struct command_row *row)
         {"kind", cJSON_CreateString(kinds[row->kind])},
         {"letter", text_or_null(row->letter ? (const char[]){row->letter, 0} : NULL)},
         {"name", text_or_null(row->name ? row_name(name, row) : NULL)},
-        {"argument", text_or_null(row->argument)},
-        {"text", text_or_null(row->text)},
+        {"argument", row->argument ? cJSON_CreateString(row->argument) : cJSON_CreateNull()},
+        {"text", row->text ? cJSON_CreateString(row->text) : cJSON_CreateNull()},
         {"variable", text_or_null(info ? info->env : NULL)},
-        {"allowed", text_or_null(info && has_allowed(info) ? info->allowed : NULL)},
-        {"default", text_or_null(info && *info->preset ? info->preset : NULL)},
+        {"allowed", text_or_null(info && !has_words(info) ? info->allowed : NULL)},
+        {"default", text_or_null(info ? info->preset : NULL)},
     };
     json_row_put(members, CS_COUNT(members));
 }
@@ -184,4 +179,107 @@ void leave(int status)
         fprintf(stderr, "custream: cannot write the output: %s\n",
             errno ? strerror(errno) : "write error");
     exit(status ? status : STATUS_UNUSABLE);
+}
+
+/* --- custream options: what can be set, for people and as JSON --- */
+
+enum {
+    OPTIONS_VERSION = 1
+}; /* of the JSON: grows when a member goes away or means something else */
+
+void option_flag(char flag[FLAG_ROOM], enum cs_option id)
+{
+    const char *name = cs_option_info[id].id;
+    size_t i = 0;
+    for (; name[i] && i < FLAG_ROOM - 1; i++) flag[i] = name[i] == '_' ? '-' : (char)(name[i] | 32);
+    flag[i] = 0;
+}
+
+/* A policy file names no other policy. */
+static bool has_key(enum cs_option id) { return id != CS_OPTION_POLICY; }
+
+/* --- for people --- */
+
+static void words_put(const char *list)
+{
+    for (; *list; list++) {
+        if (*list == '|') fputs(", ", stdout);
+        else putchar(*list);
+    }
+}
+
+static void options_print(void)
+{
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const enum cs_option id = (enum cs_option)i;
+        const struct cs_option_info *info = &cs_option_info[id];
+        char flag[FLAG_ROOM], key[CS_KEY_ROOM];
+        option_flag(flag, id);
+        printf("%s%s   --%s", i ? "\n" : "", info->env, flag);
+        if (has_key(id)) printf("   \"%s\"", cs_option_key(id, key));
+        printf("\n    %s\n    values: ", info->help);
+        if (has_words(info)) words_put(info->allowed);
+        else fputs(info->allowed, stdout);
+        printf("\n    default: %s\n", *info->preset ? info->preset : "none");
+    }
+}
+
+/* --- for scripts --- */
+
+/* The words of a list with '|' between them. */
+static cJSON *words_of(const char *list)
+{
+    cJSON *words = cJSON_CreateArray();
+    char word[64];
+    for (const char *at = list; *at; at += *at == '|') {
+        const size_t n = strcspn(at, "|");
+        snprintf(word, sizeof word, "%.*s", (int)n, at);
+        if (!cJSON_AddItemToArray(words, cJSON_CreateString(word))) out_of_memory();
+        at += n;
+    }
+    return words;
+}
+
+static void option_write(enum cs_option id)
+{
+    const struct cs_option_info *info = &cs_option_info[id];
+    char flag[2 + FLAG_ROOM] = "--", key[CS_KEY_ROOM];
+    option_flag(flag + 2, id);
+    const struct json_member members[] = {
+        {"variable", cJSON_CreateString(info->env)},
+        {"flag", cJSON_CreateString(flag)},
+        {"key", text_or_null(has_key(id) ? cs_option_key(id, key) : NULL)},
+        {"meaning", cJSON_CreateString(info->help)},
+        {"words", has_words(info) ? words_of(info->allowed) : cJSON_CreateNull()},
+        {"allowed", cJSON_CreateString(info->allowed)},
+        {"default", text_or_null(info->preset)},
+    };
+    json_row_put(members, CS_COUNT(members));
+}
+
+static void options_write(void)
+{
+    printf("{\"custream_options\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING
+           "\",\"options\":[\n",
+        OPTIONS_VERSION);
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        if (i) puts(",");
+        option_write((enum cs_option)i);
+    }
+    puts("\n]}");
+}
+
+/* --- the command --- */
+
+int command_options(int argc, char **argv)
+{
+    static char room[1 << 16];
+    bool json = false;
+    while (flags_next(argc, argv, 0) != -1) json = true;
+    if (optind < argc) return complain("custream options", "takes nothing but --json");
+    setvbuf(
+        stdout, room, _IOFBF, sizeof room); /* in one write: stdio forgets the cause of others */
+    if (json) options_write();
+    else options_print();
+    return STATUS_OK;
 }

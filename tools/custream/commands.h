@@ -4,55 +4,25 @@
 
 #include <stdbool.h>
 
-#include "tools/custream/options.h"
+#include "shim/base/options.h"
 
 /* Options by number. Each has one name in all commands. */
+#define FLAGS(_) \
+    _(AFTER) _(AGAINST) _(ALIGN) _(ALL) _(BATCHES) _(BRIEF) _(CLOCKS) _(CSV) _(DURATION) \
+    _(ENGINE) _(FAIL_IF) _(HOST) _(HTML) _(IN) _(IN_PLACE) _(JSON) _(LAST) _(MASTER) \
+    _(NO_BROWSER) _(NO_COLOR) _(OFFLINE) _(OUTPUT) _(PARQUET) _(PID) _(PIN) _(POLICY) _(PORT) \
+    _(PRINT_URL) _(PROGRAM) _(RANGE) _(FROM_BYTE) _(RANK) _(RANKS) _(REPORT) _(RUN) _(SCHEMA) \
+    _(SECTION) _(STAY) _(WHOLE) _(WINDOW) _(YES)
 enum flag {
     FLAG_WORD = 1, /* none: a word, where words come in their order (flags.h) */
     FLAG_HELP,
-    FLAG_AFTER,
-    FLAG_AGAINST,
-    FLAG_ALIGN,
-    FLAG_ALL,
-    FLAG_BATCHES,
-    FLAG_BRIEF,
-    FLAG_CLOCKS,
-    FLAG_CSV,
-    FLAG_DURATION,
-    FLAG_ENGINE,
-    FLAG_FAIL_IF,
-    FLAG_HOST,
-    FLAG_HTML,
-    FLAG_IN,
-    FLAG_IN_PLACE,
-    FLAG_JSON,
-    FLAG_LAST,
-    FLAG_MASTER,
-    FLAG_NO_BROWSER,
-    FLAG_NO_COLOR,
-    FLAG_OFFLINE,
-    FLAG_OUTPUT,
-    FLAG_PARQUET,
-    FLAG_PID,
-    FLAG_PIN,
-    FLAG_POLICY,
-    FLAG_PORT,
-    FLAG_PRINT_URL,
-    FLAG_PROGRAM,
-    FLAG_RANGE,
-    FLAG_FROM_BYTE,
-    FLAG_RANK,
-    FLAG_RANKS,
-    FLAG_REPORT,
-    FLAG_RUN,
-    FLAG_SCHEMA,
-    FLAG_SECTION,
-    FLAG_STAY,
-    FLAG_WHOLE,
-    FLAG_WINDOW,
-    FLAG_YES,
-    FLAG_LIBRARY, /* the library's first option (shim/base/options.def); the others follow */
+#define NUMBERED(name) FLAG_##name,
+    FLAGS(NUMBERED)
+#undef NUMBERED
+        FLAG_LIBRARY, /* the library's first option (shim/base/options.def); the others follow */
 };
+
+enum { FLAG_ROOM = 64 };
 
 struct command_row {
     enum row_kind {
@@ -88,5 +58,8 @@ void commands_write(void);
 
 /* Ends the command, as a failure where its output could not be written. */
 void leave(int status) __attribute__((noreturn));
+
+/* TRACE_MAX becomes trace-max. */
+void option_flag(char flag[FLAG_ROOM], enum cs_option id);
 
 #endif

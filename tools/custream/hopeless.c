@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* faccessat's AT_EACCESS */
 #include "tools/custream/program.h"
+#include "tools/custream/command.h"
 
 #include "shim/base/claim.h"
 #include "shim/policy/keys.h"
@@ -8,9 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,7 +24,7 @@ static bool is(const struct cs_settled *settled, enum cs_option id, const char *
 
 static bool unwritable(const struct cs_settled *settled, enum cs_option id, const char *why)
 {
-    fprintf(stderr, "custream run: cannot write the %s %s (%s): %s\n",
+    complain("custream run", "cannot write the %s %s (%s): %s",
         id == CS_OPTION_TRACE ? "trace" : "metrics", settled->value[id], cs_option_info[id].env,
         why);
     return true;
@@ -102,8 +100,8 @@ static bool library_hopeless(enum cs_option id, const char *path)
         error = S_ISDIR(about.st_mode) ? strerror(EISDIR) : "not a file";
     else if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS)) error = strerror(errno);
     if (error)
-        fprintf(stderr, "custream run: %s: %s: %s; allowed is %s\n", cs_option_info[id].env, path,
-            error, cs_option_info[id].allowed);
+        complain("custream run", "%s: %s: %s; allowed is %s", cs_option_info[id].env, path, error,
+            cs_option_info[id].allowed);
     return error;
 }
 

@@ -1,8 +1,11 @@
 #include "tools/custream/near.h"
+#include "shim/policy/file.h"
 #include "tools/custream/commands.h"
 #include "tools/custream/show.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,4 +100,47 @@ bool duration_take(const char *command, const char *option, const char *text, in
     return complained(command,
         "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", option,
         text);
+}
+
+/* --- numbers and texts --- */
+
+bool number_read(const char *text, long least, int *number)
+{
+    char *end;
+    errno = 0;
+    const long n = strtol(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || errno || n < least || n > INT_MAX) return false;
+    *number = (int)n;
+    return true;
+}
+
+bool text_read(const char *name, char *text, size_t room)
+{
+    FILE *file = strcmp(name, "-") ? fopen(name, "re") : stdin;
+    if (!file) return false;
+    errno = 0;
+    const size_t n = fread(text, 1, room - 1, file);
+    const int error = ferror(file)         ? errno
+                      : n == room - 1      ? EFBIG
+                      : memchr(text, 0, n) ? EILSEQ
+                                           : 0;
+    if (file != stdin) fclose(file);
+    text[n] = 0;
+    return !(errno = error);
+}
+
+bool policy_text_read(const char *command, const char *name, char *text, size_t room)
+{
+    char error[CS_POLICY_LINE];
+    struct cs_policy_file file;
+    const bool read = text_read(name, text, room);
+    if (!read && errno == EFBIG)
+        return complained(command, "%s: longer than %zu KiB", name, room >> 10);
+    if (!read)
+        return complained(command, "%s: %s", name, errno == EILSEQ ? "not text" : strerror(errno));
+    if (!cs_policy_file_parse(&file, strcmp(name, "-") ? name : "standard input", text,
+            strlen(text), true, error, sizeof error))
+        return complained(command, "%s", error);
+    cs_policy_file_finish(&file);
+    return true;
 }

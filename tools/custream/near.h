@@ -24,6 +24,14 @@ enum { SHOWN_ROOM = 64 };
 /* What was typed, short and without control characters. Returns `room`. */
 const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length);
 
+/* A whole number from `least` on. False: it is none. */
+bool number_read(const char *text, long least, int *number);
+/* The text of a policy's file, or "-", with a NUL behind it, which the library will take as far as
+ * we know. False: the complaint was printed. */
+bool policy_text_read(const char *command, const char *name, char *text, size_t room);
+/* What stands in a file, as a text. False with errno. */
+bool text_read(const char *name, char *text, size_t room);
+
 /* "1.5", "20ms", "2m", "1h" in nanoseconds, up to three years; `behind` is its end. False: none. */
 bool duration_read(const char *text, const char **behind, int64_t *ns);
 /* The value of --OPTION, which lasts; false: the complaint was printed. */

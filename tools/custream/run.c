@@ -2,7 +2,7 @@
  * process id, signals and exit status are the program's own. */
 #define _GNU_SOURCE /* asprintf, memrchr */
 #include "tools/custream/flags.h"
-#include "tools/custream/options.h"
+#include "tools/custream/commands.h"
 #include "tools/custream/program.h"
 #include "tools/custream/watch/watch.h"
 
@@ -27,8 +27,8 @@ static bool value_ok(enum cs_option id, const char *prefix, const char *name, co
 {
     const char *allowed = cs_option_check(id, value);
     if (allowed)
-        fprintf(stderr, "custream run: %s%s%s%s is not valid: allowed is %s\n", prefix, name,
-            separator, value, allowed);
+        complain("custream run", "%s%s%s%s is not valid: allowed is %s", prefix, name, separator,
+            value, allowed);
     return !allowed;
 }
 
@@ -86,7 +86,7 @@ static bool policy_ok(struct watch_plan *plan)
         cs_settle(&settled, given ? &file : NULL, environment_value);
         ok = !cs_settled_contradicts(&settled, &found, error, sizeof error);
     }
-    if (!ok) fprintf(stderr, "custream run: %s\n", error);
+    if (!ok) complain("custream run", "%s", error);
     ok = ok && !run_hopeless(&settled, plan->report);
     if (ok) {
         plan->quiet =
@@ -122,8 +122,8 @@ static bool shim_find(char *path)
         snprintf(candidate, sizeof candidate, "%s%s", i < 2 ? self : "", places[i]);
         if (!access(candidate, R_OK) && realpath(candidate, path)) return true;
     }
-    fprintf(stderr, "custream run: " SHIM
-                    " is neither beside this command, nor in ../lib, nor in " CUSTREAM_LIBDIR "\n");
+    complain("custream run",
+        "" SHIM " is neither beside this command, nor in ../lib, nor in " CUSTREAM_LIBDIR "");
     return false;
 }
 
@@ -153,9 +153,9 @@ static bool shim_preload(void)
     char path[PATH_MAX], *value;
     if (!shim_find(path)) return false;
     if (strpbrk(path, ": \t") || has_token(path)) {
-        fprintf(stderr,
-            "custream run: %s: a path with a colon, a space or a $ that the loader expands cannot "
-            "be preloaded\n",
+        complain("custream run",
+            "%s: a path with a colon, a space or a $ that the loader expands cannot "
+            "be preloaded",
             path);
         return false;
     }
@@ -175,14 +175,14 @@ static int program_become(char **argv, struct watch_plan *plan)
     char path[PATH_MAX];
     const char *obstacle = program_find(argv[0], path, sizeof path) ? program_obstacle(path) : NULL;
     if (obstacle)
-        fprintf(stderr, "custream run: warning: %s %s: it will not be traced\n", argv[0], obstacle);
+        complain("custream run", "warning: %s %s: it will not be traced", argv[0], obstacle);
     plan->unseen = obstacle;
     if (!watch_start(plan) && plan->report)
-        fputs("custream run: warning: no process could be made that reports at the end\n", stderr);
+        complain("custream run", "warning: no process could be made that reports at the end");
     execvp(argv[0], argv);
     watch_cancel();
     int status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
-    fprintf(stderr, "custream run: %s: %s\n", argv[0], strerror(errno));
+    complain("custream run", "%s: %s", argv[0], strerror(errno));
     return status;
 }
 
@@ -197,9 +197,7 @@ int command_run(int argc, char **argv)
             return STATUS_UNUSABLE;
     }
     if (!environment_ok() || !policy_ok(&plan)) return STATUS_UNUSABLE;
-    if (optind == argc) {
-        fputs("custream run: which program? 'custream help run' says more\n", stderr);
-        return STATUS_UNUSABLE;
-    }
+    if (optind == argc)
+        return complain("custream run", "which program? 'custream help run' says more");
     return shim_preload() ? program_become(argv + optind, &plan) : STATUS_UNUSABLE;
 }

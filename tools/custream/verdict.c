@@ -103,6 +103,22 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
 
 /* --- one JSON object a line --- */
 
+cJSON *json_add(cJSON *object, const char *name, cJSON *item)
+{
+    if (!item || !cJSON_AddItemToObject(object, name, item)) out_of_memory();
+    return item;
+}
+
+void json_add_number(cJSON *object, const char *name, double number)
+{
+    json_add(object, name, cJSON_CreateNumber(number));
+}
+
+cJSON *text_or_null(const char *text)
+{
+    return text && *text ? cJSON_CreateString(text) : cJSON_CreateNull();
+}
+
 void json_text_put(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text, *const end = at + strlen(text);
@@ -117,8 +133,7 @@ void json_text_put(const char *text)
 void json_row_put(const struct json_member *members, size_t count)
 {
     cJSON *row = cJSON_CreateObject();
-    for (size_t i = 0; i < count; i++)
-        if (!cJSON_AddItemToObject(row, members[i].name, members[i].value)) out_of_memory();
+    for (size_t i = 0; i < count; i++) json_add(row, members[i].name, members[i].value);
     char *text = cJSON_PrintUnformatted(row);
     if (!text) out_of_memory();
     json_text_put(text);

@@ -15,6 +15,11 @@ const char *text_member(const cJSON *object, const char *name); /* NULL: it has 
 /* The texts are the trailer's, but for a list that goes into `room`. */
 void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, size_t size);
 
+/* JSON that is made; without memory for it the program ends. */
+cJSON *json_add(cJSON *object, const char *name, cJSON *item); /* returns it */
+void json_add_number(cJSON *object, const char *name, double number);
+cJSON *text_or_null(const char *text); /* null: NULL or "" */
+
 struct json_member {
     const char *name;
     cJSON *value; /* NULL: there was no memory for it */

@@ -413,31 +413,18 @@ bool totals_judge(struct check *check, uint64_t line)
     return parts_agree(&j) && windows_agree(&j) && leaks_agree(&j);
 }
 
-/* --- the totals of a file without them --- */
-
-static void say(cJSON *object, const char *name, double number)
-{
-    if (!cJSON_AddNumberToObject(object, name, number)) out_of_memory();
-}
-
-static cJSON *object_in(cJSON *object, const char *name)
-{
-    cJSON *one = cJSON_AddObjectToObject(object, name);
-    if (!one) out_of_memory();
-    return one;
-}
-
 static void gpu_make(cJSON *totals, const struct check *check)
 {
     const char *source =
         cJSON_GetStringValue(member_of(member_of(check->whole, "metadata"), "gpu_time_source"));
     const double sample = number_in(member_of(check->whole, "metadata"), "gpu_sample");
-    cJSON *gpu = object_in(totals, "gpu");
-    if (!cJSON_AddStringToObject(gpu, "source", source ? source : "none")) out_of_memory();
-    if (sample > 0) say(gpu, "sample", sample);
-    for (int i = 0; i < WORK_KINDS; i++) say(gpu, kinds[i].name, (double)check->sums.kinds[i]);
-    say(gpu, "without_call", (double)check->sums.without_call);
-    say(gpu, "lost", (double)check->sums.lost_work);
+    cJSON *gpu = json_add(totals, "gpu", cJSON_CreateObject());
+    json_add(gpu, "source", cJSON_CreateString(source ? source : "none"));
+    if (sample > 0) json_add_number(gpu, "sample", sample);
+    for (int i = 0; i < WORK_KINDS; i++)
+        json_add_number(gpu, kinds[i].name, (double)check->sums.kinds[i]);
+    json_add_number(gpu, "without_call", (double)check->sums.without_call);
+    json_add_number(gpu, "lost", (double)check->sums.lost_work);
 }
 
 /* `before`: totals of the part before this one; `last`: of this part's last flush; or NULL. The
@@ -459,29 +446,31 @@ static void part_make(cJSON *totals, struct check *check, const cJSON *before, c
         {"gpu_work_without_call_in_all_parts", sums->without_call},
     };
     const bool all = format_says(check->format, FORMAT_WITHOUT_CALL_IN_ALL);
-    say(totals, "arrows_between_parts", (double)works_match(&check->sums));
-    say(totals, "part", check->part);
+    json_add_number(totals, "arrows_between_parts", (double)works_match(&check->sums));
+    json_add_number(totals, "part", check->part);
     for (size_t i = 0; i < CS_COUNT(of_deleted); i++)
-        say(totals, of_deleted[i],
+        json_add_number(totals, of_deleted[i],
             fmax(number_or_0(before, of_deleted[i]), number_or_0(last, of_deleted[i])));
     for (size_t i = 0; i < CS_COUNT(in_all) - !all; i++)
-        say(totals, in_all[i].name, number_or_0(before, in_all[i].name) + (double)in_all[i].own);
+        json_add_number(
+            totals, in_all[i].name, number_or_0(before, in_all[i].name) + (double)in_all[i].own);
 }
 
 cJSON *totals_make(struct check *check, uint64_t cut_bytes, const cJSON *before, const cJSON *last)
 {
     cJSON *totals = cJSON_CreateObject();
     if (!totals) out_of_memory();
-    say(totals, "recorded", (double)check->sums.recorded);
-    say(totals, "calls", (double)check->sums.driver_calls);
-    say(totals, "lost_records", (double)check->sums.lost_calls);
-    if (!cJSON_AddFalseToObject(totals, "complete")) out_of_memory();
-    say(object_in(totals, "recovered"), "cut_bytes", (double)cut_bytes);
+    json_add_number(totals, "recorded", (double)check->sums.recorded);
+    json_add_number(totals, "calls", (double)check->sums.driver_calls);
+    json_add_number(totals, "lost_records", (double)check->sums.lost_calls);
+    json_add(totals, "complete", cJSON_CreateFalse());
+    json_add_number(
+        json_add(totals, "recovered", cJSON_CreateObject()), "cut_bytes", (double)cut_bytes);
     gpu_make(totals, check);
     if (check->sums.gap_count) {
-        cJSON *windows = object_in(totals, "windows");
-        say(windows, "opened", (double)check->sums.gap_count);
-        if (!cJSON_AddArrayToObject(windows, "last")) out_of_memory();
+        cJSON *windows = json_add(totals, "windows", cJSON_CreateObject());
+        json_add_number(windows, "opened", (double)check->sums.gap_count);
+        json_add(windows, "last", cJSON_CreateArray());
     }
     if (check->part) part_make(totals, check, before, last);
     return totals;

@@ -97,7 +97,7 @@ struct extract extract_of(const struct peer *peer, const struct about *about, in
         .file = about->file,
         .base = about->base,
         .events_end = about->events_end,
-        .parts = about->parts,
+        .parts = (unsigned)about->parts,
         .from = from,
         .until = (int64_t)about->now};
 }

@@ -1,5 +1,5 @@
 /* custream dump: what processes recorded last, out of their files. They go on as before. */
-#include "tools/custream/live/choose.h"
+#include "tools/custream/live/listener.h"
 #include "tools/custream/live/cut.h"
 
 static const char NAME[] = "custream dump";

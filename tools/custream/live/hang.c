@@ -1,5 +1,5 @@
 /* custream hang: what processes are running now, out of their files. They go on as before. */
-#include "tools/custream/live/choose.h"
+#include "tools/custream/live/listener.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/model/unfinished.h"
 #include "tools/custream/report/report.h"

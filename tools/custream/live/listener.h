@@ -45,4 +45,25 @@ enum { SIZE_ROOM = 32 };
 long long listener_file_size(const struct listener *listener);
 const char *size_text(char text[SIZE_ROOM], long long bytes);
 
+/* --- which are meant: -p PID, --all, --rank=N, --program=NAME --- */
+
+enum { PIDS_MAX = 1024 };
+
+struct choice {
+    int pids[PIDS_MAX];
+    size_t pid_count;
+    bool all, yes;
+    int rank; /* if has_rank */
+    bool has_rank;
+    const char *program;
+    const char *to; /* -o; NULL: not given */
+    int64_t time;   /* --duration, --last */
+    bool json, whole;
+};
+
+/* Reads a command's options, and has `act` do it with who is meant, none of them connected; returns
+ * what that returns. `more`: behind "a process is named by -p PID". */
+int choice_run(const char *command, struct choice *choice, const char *more, int argc, char **argv,
+    int (*act)(const struct choice *, struct listeners *));
+
 #endif

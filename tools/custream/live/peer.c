@@ -43,15 +43,22 @@ static bool status_number(int pid, const char *name, int *out)
     return found;
 }
 
+size_t proc_read(int pid, const char *name, char *text, size_t room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    FILE *file = fopen(path, "re");
+    const size_t n = file ? fread(text, 1, room - 2, file) : 0;
+    if (file) fclose(file);
+    text[n] = text[n + 1] = 0;
+    return n;
+}
+
 static char state_of(int pid)
 {
-    char path[64], text[512] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *file = fopen(path, "re");
-    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file) fclose(file);
-    text[n] = 0;
-    char *end = strrchr(text, ')');
+    char text[512];
+    proc_read(pid, "stat", text, sizeof text);
+    const char *end = strrchr(text, ')');
     return end && end[1] ? end[2] : 0;
 }
 
@@ -64,14 +71,10 @@ bool peer_ended(int pid)
 /* Of what the kernel laid on its stack: addresses of its own. */
 unsigned long long peer_image(int pid)
 {
-    char path[64];
-    unsigned char bytes[1024];
+    char bytes[1024];
     unsigned long long sum = 0xcbf29ce484222325;
-    snprintf(path, sizeof path, "/proc/%d/auxv", pid);
-    FILE *file = fopen(path, "re");
-    const size_t n = file ? fread(bytes, 1, sizeof bytes, file) : 0;
-    if (file) fclose(file);
-    for (size_t i = 0; i < n; i++) sum = (sum ^ bytes[i]) * 0x100000001b3;
+    const size_t n = proc_read(pid, "auxv", bytes, sizeof bytes);
+    for (size_t i = 0; i < n; i++) sum = (sum ^ (unsigned char)bytes[i]) * 0x100000001b3;
     return n ? sum : 0;
 }
 
@@ -295,24 +298,22 @@ bool about_read(struct about *about, const char *answer)
     memcpy(about->line, answer, length + 1);
     about->line[length + 1] = 0; /* an empty field ends them */
     for (char *tab = about->line; (tab = strchr(tab, '\t'));) *tab++ = 0;
-    about->pid = atoi(field(about, "pid"));
+    const struct {
+        const char *name;
+        unsigned long long *number;
+    } numbers[] = {{"recorded", &about->recorded}, {"lost", &about->lost}, {"works", &about->works},
+        {"events_end", &about->events_end}, {"now", &about->now}, {"base", &about->base},
+        {"streams", &about->streams}, {"parts", &about->parts}, {"device", &about->file.device},
+        {"inode", &about->file.inode}};
+    for (size_t i = 0; i < CS_COUNT(numbers); i++)
+        *numbers[i].number = strtoull(field(about, numbers[i].name), NULL, 10);
     about->rank = atoi(field(about, "rank"));
     about->recording = *field(about, "recording") == '1';
     about->full = *field(about, "full") == '1';
-    about->recorded = strtoull(field(about, "recorded"), NULL, 10);
-    about->lost = strtoull(field(about, "lost"), NULL, 10);
-    about->works = strtoull(field(about, "works"), NULL, 10);
-    about->events_end = strtoull(field(about, "events_end"), NULL, 10);
-    about->now = strtoull(field(about, "now"), NULL, 10);
-    about->base = strtoull(field(about, "base"), NULL, 10);
-    about->streams = (unsigned)strtoul(field(about, "streams"), NULL, 10);
-    about->parts = (unsigned)strtoul(field(about, "parts"), NULL, 10);
     about->program = field(about, "program");
     about->gpu = field(about, "gpu");
     about->why_not = field(about, "why_not");
     about->trace = field(about, "trace");
-    about->file = (struct file_at){
-        strtoull(field(about, "device"), NULL, 10), strtoull(field(about, "inode"), NULL, 10)};
     return true;
 }
 

@@ -24,10 +24,9 @@ struct file_at {
 
 /* What a process says of itself; texts stand in `line`, as it sent them. */
 struct about {
-    int pid, rank;        /* pid: as the process knows itself. rank -1: it has none */
+    int rank;             /* -1: it has none */
     bool recording, full; /* full: its file takes no more */
-    unsigned long long recorded, lost, works, events_end, now, base;
-    unsigned streams, parts;
+    unsigned long long recorded, lost, works, events_end, now, base, streams, parts;
     const char *program, *gpu, *why_not, *trace; /* trace "": there is no file */
     struct file_at file;
     char line[CS_CONTROL_ANSWER];
@@ -47,6 +46,8 @@ bool peer_hear_about(struct peer *peer, struct about *about);
  */
 long peer_clock_ms(void);
 void peer_clock_waited(long since, long ms);
+/* What stands in /proc/PID/NAME, with two NULs behind it; how many bytes. */
+size_t proc_read(int pid, const char *name, char *text, size_t room);
 bool peer_is_stopped(int pid);
 bool peer_has_shut_itself_in(
     int pid); /* it has seccomp filters that we have not, and answers nobody */

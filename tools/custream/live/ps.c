@@ -70,12 +70,6 @@ static void table_print(const struct listeners *listeners)
     free(rows);
 }
 
-/* --- for scripts --- */
-
-static cJSON *text_or_null(bool known, const char *text)
-{
-    return known && *text ? cJSON_CreateString(text) : cJSON_CreateNull();
-}
 static cJSON *number_or_null(bool known, double number)
 {
     return known ? cJSON_CreateNumber(number) : cJSON_CreateNull();
@@ -89,17 +83,17 @@ static void listener_write(const struct listener *listener)
     const struct json_member members[] = {
         {"pid", cJSON_CreateNumber(listener->peer.pid)},
         {"rank", number_or_null(answers && about->rank >= 0, about->rank)},
-        {"program", text_or_null(answers, about->program)},
+        {"program", text_or_null(answers ? about->program : NULL)},
         {"command", cJSON_CreateString(listener->command)},
         {"recording", answers ? cJSON_CreateBool(about->recording) : cJSON_CreateNull()},
-        {"why_not", text_or_null(true, answers ? about->why_not : listener->peer.error)},
-        {"file", text_or_null(answers, about->trace)},
+        {"why_not", text_or_null(answers ? about->why_not : listener->peer.error)},
+        {"file", text_or_null(answers ? about->trace : NULL)},
         {"size", number_or_null(size >= 0, (double)size)},
         {"calls", number_or_null(answers, (double)about->recorded)},
         {"lost", number_or_null(answers, (double)about->lost)},
         {"gpu_operations", number_or_null(answers, (double)about->works)},
-        {"streams", number_or_null(answers, about->streams)},
-        {"gpu_times", text_or_null(answers, about->gpu)},
+        {"streams", number_or_null(answers, (double)about->streams)},
+        {"gpu_times", text_or_null(answers ? about->gpu : NULL)},
     };
     json_row_put(members, CS_COUNT(members));
 }
@@ -122,16 +116,14 @@ int command_ps(int argc, char **argv)
     struct listeners listeners;
     bool json = false;
     while (flags_next(argc, argv, 0) != -1) json = true;
-    if (optind < argc)
-        return fputs("custream ps: takes nothing but --json\n", stderr), STATUS_UNUSABLE;
+    if (optind < argc) return complain("custream ps", "takes nothing but --json");
     setlocale(LC_CTYPE, "C.UTF-8");
     listeners_find("custream ps", &listeners);
     if (json) listeners_write(&listeners);
     else if (listeners.count) table_print(&listeners);
     else if (!listeners.left_out)
-        fputs("custream ps: no process of yours listens; one does once it calls CUDA under "
-              "'custream run'\n",
-            stderr);
+        complain("custream ps",
+            "no process of yours listens; one does once it calls CUDA under 'custream run'");
     const bool all = !listeners.left_out;
     listeners_free(&listeners);
     return all ? STATUS_OK : STATUS_BROKEN;

@@ -1,7 +1,7 @@
 /* custream record: each process records while its connection stays, so recording ends with this
  * command however that ends. */
 #define _GNU_SOURCE /* ppoll */
-#include "tools/custream/live/choose.h"
+#include "tools/custream/live/listener.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/trace/row.h"
 

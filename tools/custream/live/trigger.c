@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "shim/base/settings.h"
-#include "shim/policy/file.h"
 
 static const char NAME[] = "custream trigger";
 
@@ -22,21 +21,6 @@ struct request {
     int64_t in, duration;
     const char *to, *ranks, *policy;
 };
-
-enum { READ, MISSING, UNREADABLE };
-
-/* A small file as a text. UNREADABLE: errno tells. */
-static int read_text(const char *name, char *text, size_t room)
-{
-    FILE *file = fopen(name, "re");
-    if (!file) return errno == ENOENT ? MISSING : UNREADABLE;
-    size_t n = fread(text, 1, room - 1, file);
-    int error = ferror(file) ? errno : n == room - 1 ? EFBIG : memchr(text, 0, n) ? EILSEQ : 0;
-    fclose(file);
-    text[n] = 0;
-    errno = error;
-    return error ? UNREADABLE : READ;
-}
 
 /* --- what is asked for --- */
 
@@ -66,14 +50,7 @@ static char *blanks_off(char *json)
 static char *policy_read(const char *name)
 {
     static char json[CS_TRIGGER_MOST];
-    char error[CS_POLICY_LINE];
-    struct cs_policy_file file;
-    const int read = read_text(name, json, sizeof json);
-    if (read != READ)
-        return complain(NAME, "%s: %s", name, strerror(read == MISSING ? ENOENT : errno)), NULL;
-    if (!cs_policy_file_parse(&file, name, json, strlen(json), true, error, sizeof error))
-        return complain(NAME, "%s", error), NULL;
-    cs_policy_file_finish(&file);
+    if (!policy_text_read(NAME, name, json, sizeof json)) return NULL;
     if (!on_one_line(json)) return complain(NAME, "%s: a text has a line break in it", name), NULL;
     return blanks_off(json);
 }
@@ -135,7 +112,7 @@ static bool may_replace(const char *name)
     if (!S_ISREG(file.st_mode))
         return complained(NAME, "%s: no regular file, which processes do not read", name);
     if (!file.st_size) return true;
-    if (read_text(name, text, sizeof text) != READ || cs_trigger_read(text, &trigger, &line))
+    if (!text_read(name, text, sizeof text) || cs_trigger_read(text, &trigger, &line))
         return complained(NAME,
             "%s: there is another file of that name, which is no trigger; remove it, or "
             "choose another name",

@@ -102,15 +102,12 @@ static struct rings *rings_of(int fd, int memfd, bool *all)
 /* The trailer says how the process ended, if it says that the trace is not complete and not why. */
 static void say_by(int fd, struct trailer *trailer, const char *by, bool all)
 {
+    static const char *const none[] = {"cut_bytes", "rows", "left_out"};
     cJSON *totals = cJSON_GetObjectItemCaseSensitive(trailer->value, "totals");
     if (!cJSON_IsFalse(member_of(totals, "complete")) || member_of(totals, "ended_by")) return;
-    bool good = cJSON_AddStringToObject(totals, "ended_by", by);
-    cJSON *recovered = all ? cJSON_AddObjectToObject(totals, "recovered") : NULL;
-    if (all)
-        good = good && cJSON_AddNumberToObject(recovered, "cut_bytes", 0) &&
-               cJSON_AddNumberToObject(recovered, "rows", 0) &&
-               cJSON_AddNumberToObject(recovered, "left_out", 0);
-    if (!good) out_of_memory();
+    json_add(totals, "ended_by", cJSON_CreateString(by));
+    cJSON *recovered = all ? json_add(totals, "recovered", cJSON_CreateObject()) : NULL;
+    for (size_t i = 0; all && i < CS_COUNT(none); i++) json_add_number(recovered, none[i], 0);
     trailer_replace(fd, trailer);
 }
 

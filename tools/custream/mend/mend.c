@@ -54,19 +54,6 @@ int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t f
     return from;
 }
 
-/* --- the trailer --- */
-
-static cJSON *added(cJSON *object, const char *name, cJSON *item)
-{
-    if (!item || !cJSON_AddItemToObject(object, name, item)) out_of_memory();
-    return item;
-}
-
-static void add_count(cJSON *object, const char *name, uint64_t count)
-{
-    added(object, name, cJSON_CreateNumber((double)count));
-}
-
 static cJSON *trailer_make(
     struct check *check, const struct mended *mended, const struct mend_known *known)
 {
@@ -76,26 +63,26 @@ static cJSON *trailer_make(
     const struct rings *rings = mended->rings;
     cJSON *trailer = cJSON_CreateObject();
     if (!trailer) out_of_memory();
-    added(trailer, "traceName", cJSON_CreateString("custream"));
-    cJSON *totals = added(trailer, "totals",
+    json_add(trailer, "traceName", cJSON_CreateString("custream"));
+    cJSON *totals = json_add(trailer, "totals",
         totals_make(check, mended->cut_bytes, member_of(known->before, "totals"),
             member_of(known->last, "totals")));
     cJSON *recovered = cJSON_GetObjectItemCaseSensitive(totals, "recovered");
     if (rings) {
-        add_count(recovered, "rows", rings->rows);
-        add_count(recovered, "left_out", rings->left_out);
-        if (rings->head.unkept) add_count(recovered, "threads_not_kept", rings->head.unkept);
+        json_add_number(recovered, "rows", (double)rings->rows);
+        json_add_number(recovered, "left_out", (double)rings->left_out);
+        if (rings->head.unkept) json_add_number(recovered, "threads_not_kept", rings->head.unkept);
     }
     for (size_t i = 0; i < CS_COUNT(taken_over); i++) {
         const cJSON *last = member_of(known->last, taken_over[i]);
-        if (last) added(trailer, taken_over[i], cJSON_Duplicate(last, true));
+        if (last) json_add(trailer, taken_over[i], cJSON_Duplicate(last, true));
     }
-    if (known->by) added(totals, "ended_by", cJSON_CreateString(known->by));
+    if (known->by) json_add(totals, "ended_by", cJSON_CreateString(known->by));
     if (check->hazards && !check->merged) {
-        cJSON *audit = added(trailer, "defaultStreamAudit", cJSON_CreateObject());
-        added(audit, "verdict", cJSON_CreateString("not safe"));
-        add_count(audit, "lost_orders", check->hazards);
-        added(audit, "hazards", cJSON_CreateArray());
+        cJSON *audit = json_add(trailer, "defaultStreamAudit", cJSON_CreateObject());
+        json_add(audit, "verdict", cJSON_CreateString("not safe"));
+        json_add_number(audit, "lost_orders", (double)check->hazards);
+        json_add(audit, "hazards", cJSON_CreateArray());
     }
     return trailer;
 }

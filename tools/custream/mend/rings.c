@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,12 +24,22 @@ static bool is_name(const char *path)
     return *path == '/' && !strncmp(slash + 1, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1);
 }
 
-static void why_none(struct rings_why *why, const char *text)
+static bool why_not(struct rings_why *why, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool why_not(struct rings_why *why, const char *format, ...)
 {
-    if (!strncmp(text, "not kept", 8)) snprintf(why->text, sizeof why->text, "%.200s", text);
-    else if (!strcmp(text, "memfd"))
-        snprintf(why->text, sizeof why->text, "they were in a memfd, which the watcher had");
-    else snprintf(why->text, sizeof why->text, "%.200s: cannot be found by that name", text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why->text, sizeof why->text, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool why_none(struct rings_why *why, const char *text)
+{
+    if (!strncmp(text, "not kept", 8)) return why_not(why, "%.200s", text);
+    if (!strcmp(text, "memfd")) return why_not(why, "they were in a memfd, which the watcher had");
+    return why_not(why, "%.200s: cannot be found by that name", text);
 }
 
 /* What the head of the trace says: where they are, or why they are not kept. */
@@ -37,8 +48,7 @@ static bool path_in_head(
 {
     if (*head->rings && is_name(head->rings) && strlen(head->rings) < CS_RINGS_PATH)
         return strcpy(path, head->rings);
-    if (*head->rings) why_none(why, head->rings);
-    return false;
+    return *head->rings && why_none(why, head->rings);
 }
 
 /* A process that begins looks at what dead ones have left, and has the lock for that moment. */
@@ -60,17 +70,13 @@ static bool take(struct rings *rings, int memfd, struct rings_why *why)
                            : open(rings->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (rings->fd < 0) {
         why->gone = errno == ENOENT;
-        return snprintf(why->text, sizeof why->text, "%.160s: %.60s", rings->path, strerror(errno)),
-               false;
+        return why_not(why, "%.160s: %.60s", rings->path, strerror(errno));
     }
     if (fstat(rings->fd, &about) || !S_ISREG(about.st_mode) ||
         !cs_file_serves_us(rings->fd, about.st_uid))
-        return snprintf(
-                   why->text, sizeof why->text, "%.200s: is no file of this user's", rings->path),
-               false;
+        return why_not(why, "%.200s: is no file of this user's", rings->path);
     if (memfd < 0 && !is_free(rings->fd))
-        return snprintf(why->text, sizeof why->text, "%.200s: its process lives", rings->path),
-               false;
+        return why_not(why, "%.200s: its process lives", rings->path);
     return true;
 }
 
@@ -108,17 +114,12 @@ static bool find_end(struct rings *rings, const struct stat *trace, struct rings
     const bool own = trace->st_dev == now->device && trace->st_ino == now->inode,
                next = trace->st_dev == now->next_device && trace->st_ino == now->next_inode;
     if (now->ended) return false;
-    if (!own && !next)
-        return snprintf(why->text, sizeof why->text, "%.200s: is of another file at that name",
-                   rings->path),
-               false;
+    if (!own && !next) return why_not(why, "%.200s: is of another file at that name", rings->path);
     rings->end = (off_t)(own ? now->end : now->next_end);
     rings->used = own ? cs_rings_used(rings->head.word) : 0;
     if (rings->end >= 0 && rings->end <= trace->st_size && rings->used <= CS_RINGS_BUFFER)
         return true;
-    return snprintf(why->text, sizeof why->text, "%.200s: the trace is shorter than they say",
-               rings->path),
-           false;
+    return why_not(why, "%.200s: the trace is shorter than they say", rings->path);
 }
 
 static char *bytes_at(const struct rings *rings, uint64_t at, size_t size)
@@ -135,10 +136,8 @@ static bool load(struct rings *rings, int trace, uint64_t base, struct rings_why
     if (fstat(rings->fd, &own) || fstat(trace, &about)) return false;
     if (pread(rings->fd, &rings->head, sizeof rings->head, 0) != (ssize_t)sizeof rings->head ||
         !is_ours(&rings->head, (uint64_t)own.st_size, base))
-        return snprintf(why->text, sizeof why->text,
-                   "%.160s: is not the file of rings of this trace, or of another version",
-                   rings->path),
-               false;
+        return why_not(why, "%.160s: is not the file of rings of this trace, or of another version",
+            rings->path);
     if (!find_end(rings, &about, why)) return false;
     rings->buffer = bytes_at(rings, rings->head.buffer_at, rings->used);
     const uint64_t texts = rings->head.names_end <= CS_RINGS_NAMES ? rings->head.names_end : 0;
