@@ -7,8 +7,7 @@
 /* Python, as the wheel (python/custream/__main__.py) or the user has set it in CUSTREAM_PYTHON. */
 const char *python_name(void);
 
-/* All options of the command argv[0], by name: a text, or true. Words stand at argv[optind] then.
- */
+/* All options of the command argv[0], by name: a text, or true. Words stand at argv[optind]. */
 cJSON *module_options(int argc, char **argv);
 
 /* Becomes Python with custream.MODULE's command(). Returns if it cannot, which it says. */

@@ -15,8 +15,7 @@ int program_open(const char *path);
  * of a sentence that begins with its name; NULL: nothing is known. */
 const char *program_obstacle(const char *path);
 
-/* hopeless.c: true after one line on stderr that says what keeps a run from giving what was asked.
- */
+/* hopeless.c: true after a line on stderr that says what keeps a run from what was asked. */
 struct cs_settled;
 bool run_hopeless(const struct cs_settled *settled, bool reports);
 

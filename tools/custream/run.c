@@ -146,8 +146,7 @@ static bool has_token(const char *path)
     return false;
 }
 
-/* In front of what is preloaded already, and only once: who names the library has chosen its place.
- */
+/* In front of what is preloaded, and only once: who names the library has chosen its place. */
 static bool shim_preload(void)
 {
     char path[PATH_MAX], *value;

@@ -37,8 +37,7 @@ void text_put(FILE *file, const char *text); /* all of it */
 enum cut { CUT_MIDDLE, CUT_END };
 int text_put_cut(FILE *file, const char *text, int columns,
     enum cut cut); /* in so many columns, with an ellipsis there; how many it took */
-/* In lines of `columns`, broken at blanks; all but the first are indented, and in that `used` are
- * taken. */
+/* In lines of `columns`; all but the first are indented, and in that `used` are taken. */
 void text_put_wrapped(FILE *file, const char *text, int columns, int indent, int used);
 
 /* How wide standard output is: its terminal's columns, else COLUMNS, else 100. */

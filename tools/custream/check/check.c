@@ -182,7 +182,7 @@ void check_init(struct check *check, const char *path)
 {
     *check = (struct check){.path = strcmp(path, "-") ? path : "standard input"};
     check->lanes_end = &check->lanes;
-    sums_init(&check->sums);
+    check->sums.host_from = INT64_MAX;
 }
 
 void check_free(struct check *check)

@@ -184,15 +184,13 @@ void flows_judge(struct check *check, bool complete);
 /* Flows with both a start and an end. After flows_judge(). */
 uint64_t flows_complete(const struct check *check);
 
-void sums_init(struct sums *sums);
 void sums_free(struct sums *sums);
 /* False if what a cs_loss row stands for cannot be told. */
 bool sums_row(const struct event *event);
 
 /* Rules 10 and 12, of check->whole. */
 bool totals_judge(struct check *check, uint64_t line);
-/* The trailer of a torn file, as far as rows tell. `before`: totals of the part before it, or NULL.
- */
+/* A torn file's trailer, as far as rows tell. `before`: totals of the part before it, or NULL. */
 struct cJSON *totals_make(
     struct check *check, uint64_t cut_bytes, const struct cJSON *before, const struct cJSON *last);
 /* "ok", or why the file does not have all of it: into check->state. */

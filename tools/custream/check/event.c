@@ -225,8 +225,7 @@ static bool judge_flow(const struct event *event)
     return true;
 }
 
-/* A slice that is an arrow's end itself: bind_id, with flow_out at its begin, flow_in at its end.
- */
+/* A slice that is an arrow's end: bind_id, with flow_out at its begin, flow_in at its end. */
 static bool judge_bound(const struct event *event)
 {
     yyjson_val *const object = event->object, *bound = yyjson_obj_get(object, "bind_id");

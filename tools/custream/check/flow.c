@@ -83,8 +83,7 @@ uint64_t flows_complete(const struct check *check)
     return count;
 }
 
-/* --- async spans: a b and an e of one category, name, id and process; a stream's life is one too
- * --- */
+/* --- async spans: a b and an e of one category, name, id and process; and streams' lives --- */
 
 void async_add(struct check *check, struct async_end end)
 {

@@ -25,8 +25,6 @@ static bool is_one_of(const char *word, const char *const *words, size_t n)
     return false;
 }
 
-void sums_init(struct sums *sums) { *sums = (struct sums){.host_from = INT64_MAX}; }
-
 void sums_free(struct sums *sums)
 {
     free(sums->works);
@@ -95,12 +93,6 @@ static void work_add(struct sums *sums, const struct event *event, int kind)
             correlation, (uint64_t)event->pid << 32 | (uint32_t)natural(event->args, "stream")});
 }
 
-static void gap_add(struct sums *sums, const struct event *event)
-{
-    array_add(sums->gaps, sums->gap_count, sums->gap_capacity,
-        (struct gap){event->ts, event->end, event->line});
-}
-
 /* --- losses --- */
 
 /* Calls and pieces of GPU work: a slice has one of the two, or both. */
@@ -128,7 +120,9 @@ bool sums_row(const struct event *event)
     if (event->phase != 'X') return true;
     if (!strcmp(event->category, "cs_loss")) return loss_add(event);
     if (!strcmp(event->category, "cuda_driver")) sums->driver_calls++, call_add(sums, event);
-    if (!strcmp(event->category, "cs_window")) gap_add(sums, event);
+    if (!strcmp(event->category, "cs_window"))
+        array_add(sums->gaps, sums->gap_count, sums->gap_capacity,
+            (struct gap){event->ts, event->end, event->line});
     if (!strcmp(event->category, "cs_stream") && !strcmp(event->name, "capture"))
         sums->captures = true;
     for (int kind = 0; kind < WORK_KINDS; kind++)

@@ -148,11 +148,6 @@ static bool arrows_agree(const struct judged *j, uint64_t foreign)
         LINE(arrows), LINE(here));
 }
 
-static bool is_same_stream(const struct call *a, const struct call *b)
-{
-    return a->device == b->device && a->stream == b->stream;
-}
-
 /* Launches on one stream without work behind which later work came. `least`: by the same thread, in
  * the order that the recorder met; `most`: by any, as far as times tell. */
 static void passed_on_stream(
@@ -176,7 +171,9 @@ static void launches_passed(struct sums *sums, uint64_t *least, uint64_t *most)
     struct call *call = sums->calls, *const end = call + sums->call_count, *next;
     if (sums->call_count) qsort(call, sums->call_count, sizeof *call, call_by_place);
     for (*least = *most = 0; call < end; call = next) {
-        for (next = call + 1; next < end && is_same_stream(call, next);) next++;
+        for (next = call + 1;
+            next < end && call->device == next->device && call->stream == next->stream;)
+            next++;
         if (call->stream) passed_on_stream(call, next, least, most);
     }
 }
@@ -322,8 +319,7 @@ static bool windows_agree(const struct judged *j)
     return !j->complete || j->part || windows_part(j, windows, n);
 }
 
-/* What all parts have of something: in the first one as much as itself. `earlier`: at least so much
- * more in a later one. */
+/* What all parts have, in the first as much as itself. `earlier`: so much more in a later one. */
 static bool in_parts_agrees(
     const struct judged *j, const char *name, const char *what, double own, double earlier)
 {

@@ -230,40 +230,28 @@ static int snapshot(int file, const struct extract *extract, const char *to)
 /* --- the files of one process --- */
 
 struct taken {
-    char **paths, **shown; /* /proc/self/fd/N, and the name that it stands for */
-    int *fds, *pids;       /* pids: whose it is */
-    size_t count, capacity[4];
+    struct one {
+        int fd, pid;                /* pid: whose it is */
+        char path[FD_ROOM], *shown; /* /proc/self/fd/N, and the name that it stands for */
+    } *each;
+    size_t count, capacity;
 };
 
 static void take(struct taken *taken, int fd, const char *name, int pid)
 {
-    char path[FD_ROOM];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    taken->paths =
-        array_room(taken->paths, taken->count, &taken->capacity[0], sizeof *taken->paths);
-    taken->shown =
-        array_room(taken->shown, taken->count, &taken->capacity[1], sizeof *taken->shown);
-    taken->fds = array_room(taken->fds, taken->count, &taken->capacity[2], sizeof *taken->fds);
-    taken->pids = array_room(taken->pids, taken->count, &taken->capacity[3], sizeof *taken->pids);
-    taken->fds[taken->count] = fd;
-    taken->pids[taken->count] = pid;
-    if (!(taken->paths[taken->count] = strdup(path)) ||
-        !(taken->shown[taken->count] = strdup(name)))
-        out_of_memory();
-    taken->count++;
+    struct one one = {.fd = fd, .pid = pid, .shown = strdup(name)};
+    if (!one.shown) out_of_memory();
+    snprintf(one.path, sizeof one.path, "/proc/self/fd/%d", fd);
+    array_add(taken->each, taken->count, taken->capacity, one);
 }
 
 static void taken_free(struct taken *taken)
 {
     for (size_t i = 0; i < taken->count; i++) {
-        if (taken->fds[i] >= 0) close(taken->fds[i]);
-        free(taken->paths[i]);
-        free(taken->shown[i]);
+        if (taken->each[i].fd >= 0) close(taken->each[i].fd);
+        free(taken->each[i].shown);
     }
-    free(taken->paths);
-    free(taken->shown);
-    free(taken->fds);
-    free(taken->pids);
+    free(taken->each);
 }
 
 /* "trace.7.json" of "trace.json", and "trace.7-4711.json": parts that have ended. */
@@ -408,7 +396,7 @@ static int last_part(struct taken *taken)
     int found = -1;
     for (size_t i = 0; i < taken->count; i++) {
         struct stat about;
-        if (fstat(taken->fds[i], &about)) continue;
+        if (fstat(taken->each[i].fd, &about)) continue;
         const bool later = about.st_mtim.tv_sec != latest.tv_sec
                                ? about.st_mtim.tv_sec > latest.tv_sec
                                : about.st_mtim.tv_nsec > latest.tv_nsec;
@@ -432,8 +420,8 @@ size_t newest_take(const char *command, struct extract *extract, off_t most, int
     const int last = most ? last_part(&parts) : -1;
     for (size_t i = 0; i < parts.count; i++) {
         if (enough || (most && (int)i != last)) continue;
-        (*files)[count++] = parts.fds[i];
-        parts.fds[i] = -1;
+        (*files)[count++] = parts.each[i].fd;
+        parts.each[i].fd = -1;
     }
     taken_free(&parts);
     return count;
@@ -456,16 +444,21 @@ bool cut_write(const char *command, const char *to, struct extract *extracts, si
         cut->apart |= extracts[i].apart;
     }
     struct refusal *refusals = array_zeros(taken.count, sizeof *refusals);
-    const bool good =
-        cut->missing < count && merge_between(to, taken.paths, taken.shown, taken.count, cut->from,
-                                    cut->until, &cut->begin, refusals);
+    char **paths = array_zeros(2 * taken.count, sizeof *paths), **shown = paths + taken.count;
+    for (size_t i = 0; i < taken.count; i++) {
+        paths[i] = taken.each[i].path;
+        shown[i] = taken.each[i].shown;
+    }
+    const bool good = cut->missing < count && merge_between(to, paths, shown, taken.count,
+                                                  cut->from, cut->until, &cut->begin, refusals);
     for (int i = 0, last = 0; i < (int)taken.count; i++) {
         if (!*refusals[i].why) continue;
-        complain(command, "process %d: its trace %s is left out: %s", taken.pids[i], taken.shown[i],
+        complain(command, "process %d: its trace %s is left out: %s", taken.each[i].pid, shown[i],
             refusals[i].why);
-        cut->missing += taken.pids[i] != last;
-        last = taken.pids[i];
+        cut->missing += taken.each[i].pid != last;
+        last = taken.each[i].pid;
     }
+    free(paths);
     free(refusals);
     taken_free(&taken);
     return good;
@@ -479,8 +472,8 @@ bool copy_write(const char *command, const char *to, struct extract *extract)
     bool good = false;
     extract->events_end = extract->parts = 0;
     if (!extract_take(command, to, &taken, extract)) return false;
-    if (out_open(&out, to, taken.paths, 1)) {
-        good = rows_convert(taken.paths[0], ROWS_AS_CUT, out_put, &out, error) != JSON_BROKEN;
+    if (out_open(&out, to, (char *[]){taken.each[0].path}, 1)) {
+        good = rows_convert(taken.each[0].path, ROWS_AS_CUT, out_put, &out, error) != JSON_BROKEN;
         if (!good) complain(command, "%s: %s", extract->trace, error);
         good = out_close(&out, good);
     }

@@ -42,12 +42,10 @@ struct cut_reach {
 
 /* Whether an open file is the process's own, by its begin. False with errno. */
 bool extract_is(int fd, const struct extract *extract);
-/* A copy as it is now, of a process that has ended: an open file without a name beside `to`, or -1.
- */
+/* A copy of an ended process's file as it is now: open, without a name, beside `to`; or -1. */
 int extract_keep(const struct extract *extract, const char *to);
 
-/* All in one timeline, from the first `from` to the last `until`. False: the complaint was printed.
- */
+/* All in one timeline, from the first `from` to the last `until`. False: that was said. */
 bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count,
     struct cut_reach *cut);
 /* The whole file of a process that records no more: a copy. */

@@ -47,12 +47,6 @@ static bool state_load(struct state *state, const struct listener *listener, boo
     return true;
 }
 
-static void state_free(struct state *state)
-{
-    report_free(&state->report);
-    run_free(&state->run);
-}
-
 static void json_put(const struct listener *listener, const struct state *state, bool first)
 {
     printf("%s\n{\"pid\":%d,\"rank\":%d,\"partly\":%s,\"tables\":{\n", first ? "" : ",",
@@ -95,7 +89,8 @@ static int hang_chosen(const struct choice *choice, struct listeners *chosen)
         if (choice->json) json_put(listener, &state, !said);
         else text_put_state(listener, &state, !said);
         said++;
-        state_free(&state);
+        report_free(&state.report);
+        run_free(&state.run);
     }
     if (choice->json) puts("]}");
     return !said                                     ? STATUS_UNUSABLE

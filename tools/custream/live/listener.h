@@ -25,8 +25,7 @@ struct listeners {
 void listeners_find(const char *command, struct listeners *listeners);
 /* One more, which is not asked anything. */
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer);
-/* Asks all at once but those who did not answer. Who was asked has a connection, for `patience_ms`.
- */
+/* Asks all at once but those who did not answer, and waits for `patience_ms`. */
 void listeners_ask(
     const char *command, struct listeners *listeners, const char *request, int patience_ms);
 /* It is left out, for the reason in peer.error, which is said once. */
@@ -36,8 +35,7 @@ void listener_leave(const char *command, struct listener *listener);
 void listeners_bring_up_to_date(const char *command, struct listeners *listeners, const char *none);
 void listeners_free(struct listeners *listeners);
 
-/* By the executable, argv[0] or the first word behind it, without folders; `name` may have * and ?.
- */
+/* By the executable, argv[0] or the first word behind it; `name` may have * and ?. */
 bool listener_is_named(const struct listener *listener, const char *name);
 
 enum { SIZE_ROOM = 32 };

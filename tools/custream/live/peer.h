@@ -42,8 +42,7 @@ void peers_ask(struct peer *const *each, size_t count, const char *request);
 bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER]);
 /* The next answer is one to about, record or end. False: it is another, or there is none. */
 bool peer_hear_about(struct peer *peer, struct about *about);
-/* Time that has passed, also under libfaketime: whoever has waited says how long, and since when.
- */
+/* Time that has passed, also under libfaketime: whoever waits says how long, and since when. */
 long peer_clock_ms(void);
 void peer_clock_waited(long since, long ms);
 /* What stands in /proc/PID/NAME, with two NULs behind it; how many bytes. */

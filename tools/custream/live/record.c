@@ -16,8 +16,7 @@ static const char NAME[] = "custream record";
 struct recording {
     struct listener *listener;
     struct about begun, ended;
-    /* REFUSED: does not record, which was said; TOLD: `ended` is known; SHUT_IN: answers nobody now
-     */
+    /* REFUSED: does not record; TOLD: `ended` is known; SHUT_IN: answers nobody now */
     enum { ASKED, REFUSED, WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state;
     bool early;  /* somebody else ended it */
     bool partly; /* not TOLD: there may have been more than its file has */
@@ -268,29 +267,27 @@ static bool has_executed(const struct recording *r)
 /* Lines on stderr about what did not go as it was asked for. Whether it did. */
 static bool notes_print(const struct recording *r, bool cut_short)
 {
-    const int pid = r->listener->peer.pid;
+    char who[160];
+    const char *file = r->begun.trace;
+    snprintf(who, sizeof who, "process %d (%s)", r->listener->peer.pid, r->listener->command);
     if (r->state == GONE)
-        complain(NAME, "process %d (%s) %s after %.1f s; its file is %s", pid, r->listener->command,
+        return complained(NAME, "%s %s after %.1f s; its file is %s", who,
             has_executed(r) ? "executed another program, which ended the recording" : "ended",
-            r->seconds, r->begun.trace);
-    else if (r->state == SHUT_IN)
-        complain(NAME,
-            "process %d (%s) has installed a seccomp filter, which ended the recording after %.1f "
-            "s; its file is %s",
-            pid, r->listener->command, r->seconds, r->begun.trace);
-    else if (r->state == ASKED_TO_END)
-        complain(NAME, "process %d (%s) does not answer; its file is %s", pid, r->listener->command,
-            r->begun.trace);
-    else if (r->ended.full)
-        complain(NAME,
-            "process %d (%s): its trace is full, so recording ended before; CUSTREAM_TRACE_MAX "
-            "with rotate goes on",
-            pid, r->listener->command);
-    else if (r->early && !cut_short)
-        complain(NAME, "process %d (%s): custream ctl off ended it after %.1f s", pid,
-            r->listener->command, r->seconds);
-    else return true;
-    return false;
+            r->seconds, file);
+    if (r->state == SHUT_IN)
+        return complained(NAME,
+            "%s has installed a seccomp filter, which ended the recording after %.1f s; its file "
+            "is %s",
+            who, r->seconds, file);
+    if (r->state == ASKED_TO_END)
+        return complained(NAME, "%s does not answer; its file is %s", who, file);
+    if (r->ended.full)
+        return complained(NAME,
+            "%s: its trace is full, so recording ended before; CUSTREAM_TRACE_MAX with rotate goes "
+            "on",
+            who);
+    return !r->early || cut_short ||
+           complained(NAME, "%s: custream ctl off ended it after %.1f s", who, r->seconds);
 }
 
 /* `missing`: so many processes are not in the file. */

@@ -1,5 +1,4 @@
-/* The end of a trace whose process was ended from outside: its trailer gets the reason, and a torn
- * file is mended. */
+/* The end of a trace whose process was ended from outside: why, and a torn file is mended. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/file.h>

@@ -32,8 +32,7 @@ struct rings_why {
     char text[256]; /* "": it has none, or all that they had is in the trace */
     bool gone;      /* no file of that name */
 };
-/* The rings of an open trace, of `memfd`, or -1: of where the trace's head says. NULL: `why` says
- * why there are none. */
+/* The rings of an open trace, in `memfd`, or -1: where its head says. NULL: `why` says why. */
 struct rings *rings_open(int trace, int memfd, struct rings_why *why);
 void rings_close(struct rings *rings);
 void rings_remove(struct rings *rings); /* their file, which has served */
@@ -75,8 +74,7 @@ void mended_free(struct mended *mended);
 /* Puts a whole file in the place of `to`, at once; `mended` NULL: a copy. False: that was said. */
 bool mend_write(const char *command, const char *to, int fd, const struct mended *mended);
 
-/* Gives the open file itself its tail, where there is no room for another. False: it is as before.
- */
+/* Gives the open file itself its tail, with no room for another. False: it is as before. */
 bool mend_in_place(int fd, const struct mended *mended);
 
 /* --- finish.c: the end of a file whose process is no more --- */

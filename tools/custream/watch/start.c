@@ -168,8 +168,7 @@ static bool is_watched(void)
     return there;
 }
 
-/* A first process of a pid namespace adopts orphans: there a watcher would be the program's child.
- */
+/* A first process of a pid namespace adopts orphans: the watcher would be its child. */
 bool watch_start(const struct watch_plan *plan)
 {
     char name[64];

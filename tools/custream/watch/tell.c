@@ -32,13 +32,6 @@ static void say(const char *format, ...)
     if (n > 0) put_line(line, n < LINE_MOST ? (size_t)n : LINE_MOST - 1);
 }
 
-static void remember(struct told *told, const char *path)
-{
-    char *copy = strdup(path);
-    if (!copy) out_of_memory();
-    array_add(told->files, told->file_count, told->file_capacity, copy);
-}
-
 /* --- one trace --- */
 
 /* Its process became another program, and had written all calls before. */
@@ -138,7 +131,8 @@ void tell_trace(struct told *told, const struct told_trace *trace)
     struct cs_verdict verdict;
     char room[512];
     const char *shown = cs_path_from(trace->path, told->folder);
-    if (!trace->apart && trace->there) remember(told, trace->path);
+    char *copy = !trace->apart && trace->there ? strdup(trace->path) : NULL;
+    if (copy) array_add(told->files, told->file_count, told->file_capacity, copy);
     if (trace->quiet || told->quiet) return;
     if (!trailer) {
         tell_unread(trace, shown);

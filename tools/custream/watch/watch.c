@@ -42,8 +42,7 @@ struct pidfd_info_64 {
 #define SO_PEERPIDFD 77
 #endif
 
-/* The socket's own pidfd (Linux 6.5) is of no later process, and from 6.16 on also of a dead one.
- */
+/* The socket's own pidfd (Linux 6.5) is of no later process, from 6.16 on also of a dead one. */
 static struct ending ending_of(int socket, pid_t pid)
 {
     char file[64];

@@ -14,8 +14,7 @@ struct watch_plan {
     bool unseen; /* it has been said that the program cannot be traced */
 };
 
-/* Makes the watcher, before exec, and sets the variable that the library finds it by. False: there
- * is none. */
+/* Makes the watcher, before exec, and sets the variable of its name. False: there is none. */
 bool watch_start(const struct watch_plan *plan);
 
 /* exec has failed: there is nothing to watch. */
