@@ -35,5 +35,22 @@ void *array_room(void *array, size_t count, size_t *capacity, size_t size);
         (array)[(count)++] = (__VA_ARGS__))
 /* An array of zeros, the caller's to free, or out_of_memory(). */
 void *array_zeros(size_t count, size_t size);
+/* Likewise an array of UINT32_MAX, NONE to many. */
+uint32_t *array_none(size_t count);
+
+/* For qsort(): which of two numbers is less. */
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+/* The first `i` of [from, to) for which the expression `before` of it does not hold: it holds for
+ * all up to there, and for none from there on. */
+#define FIRST_NOT(i, from, to, before) \
+    ({ \
+        size_t low_ = (from), high_ = (to); \
+        while (low_ < high_) { \
+            const size_t i = low_ + (high_ - low_) / 2; \
+            if (before) low_ = i + 1; \
+            else high_ = i; \
+        } \
+        low_; \
+    })
 
 #endif

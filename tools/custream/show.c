@@ -69,6 +69,17 @@ const char *value_exact(char out[SHOWN_MAX], double value)
     return out;
 }
 
+void line_add(struct line *line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(line->at, line->left, format, args);
+    va_end(args);
+    const size_t put = length < 0 ? 0 : length < (long)line->left ? (size_t)length : line->left - 1;
+    line->at += put;
+    line->left -= put;
+}
+
 /* The number of the character whose UTF-8 these bytes are. */
 static wchar_t character_of(const unsigned char *bytes, int length)
 {
@@ -209,4 +220,11 @@ void *array_zeros(size_t count, size_t size)
     void *room = calloc(count ? count : 1, size);
     if (!room) out_of_memory();
     return room;
+}
+
+uint32_t *array_none(size_t count)
+{
+    uint32_t *array = array_zeros(count, sizeof *array);
+    for (size_t i = 0; i < count; i++) array[i] = UINT32_MAX;
+    return array;
 }

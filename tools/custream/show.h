@@ -21,9 +21,21 @@ enum { SHOWN_MAX = 40 };
 
 /* "1.234 ms", "38.2 %", "4.0 KiB", "12,345"; "-" of NAN. Returns `out`. */
 const char *value_show(char out[SHOWN_MAX], enum unit unit, double value);
+/* Likewise, as a text that lasts until its block ends. */
+#define SHOWN(unit, value) value_show((char[SHOWN_MAX]){0}, unit, (double)(value))
 
 /* All digits, as JSON and CSV have them; "" of what is no finite number. Returns `out`. */
 const char *value_exact(char out[SHOWN_MAX], double value);
+
+/* "s" behind the word for what there are so many of, but one. */
+static inline const char *plural(double count) { return count == 1 ? "" : "s"; }
+
+/* A text that grows, and is cut where its room ends. */
+struct line {
+    char *at;
+    size_t left;
+};
+void line_add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* One character. Control characters and bytes that are not UTF-8 are U+FFFD instead. */
 struct glyph {

@@ -175,11 +175,11 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
 
 /* --- what conditions read --- */
 
-static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, COLUMN_NAMES},
-    {"unit", "unit", UNIT_TEXT, 0}, {"value", "value", UNIT_COUNT, 0}};
-static const struct column finding_columns[] = {{"id", "id", UNIT_TEXT, COLUMN_NAMES},
-    {"title", "finding", UNIT_TEXT, 0}, {"cost_ns", "costs", UNIT_NS, 0},
-    {"times", "times", UNIT_COUNT, 0}};
+static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"unit", "unit", UNIT_TEXT, 0, 0}, {"value", "value", UNIT_COUNT, 0, 0}};
+static const struct column finding_columns[] = {{"id", "id", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"title", "finding", UNIT_TEXT, 0, 0}, {"cost_ns", "costs", UNIT_NS, 0, 0},
+    {"times", "times", UNIT_COUNT, 0, 0}};
 
 static const char *words(const struct comparison *of, text number)
 {
@@ -193,16 +193,16 @@ static void report_end(struct comparison *of, enum side side)
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *entry = &of->entries[e];
         if (entry->subject->list != LIST_METRICS) continue;
-        TABLE_PUT(metrics, metric_columns, CELL_TEXT(words(of, entry->label)),
-            CELL_TEXT(words(of, entry->unit)), CELL_NUMBER(entry_value(of, entry, side)));
+        TABLE_PUT(metrics, metric_columns, CELL(words(of, entry->label)),
+            CELL(words(of, entry->unit)), CELL(entry_value(of, entry, side)));
     }
     struct table *findings = TABLE_NEW(report, "findings", "Findings", finding_columns);
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *entry = &of->entries[e];
         if (entry->subject->list != LIST_FINDINGS || !entry->sides[side].values.count) continue;
-        TABLE_PUT(findings, finding_columns, CELL_TEXT(words(of, entry->id)),
-            CELL_TEXT(words(of, entry->title)), CELL_NUMBER(entry_value(of, entry, side)),
-            CELL_NUMBER(entry_times(of, entry, side)));
+        TABLE_PUT(findings, finding_columns, CELL(words(of, entry->id)),
+            CELL(words(of, entry->title)), CELL(entry_value(of, entry, side)),
+            CELL(entry_times(of, entry, side)));
     }
 }
 

@@ -9,71 +9,71 @@
 #include "tools/custream/show.h"
 
 static const struct column run_columns[] = {
-    {"side", "side", UNIT_TEXT, COLUMN_NAMES},
-    {"run", "run", UNIT_COUNT, COLUMN_NAMES},
-    {"program", "program", UNIT_TEXT, 0},
-    {"pid", "process", UNIT_COUNT, 0},
-    {"files", "files", UNIT_COUNT, 0},
-    {"wall_ns", "duration", UNIT_NS, 0},
-    {"whole", "whole", UNIT_TEXT, 0},
+    {"side", "side", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"run", "run", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"program", "program", UNIT_TEXT, 0, 0},
+    {"pid", "process", UNIT_COUNT, 0, 0},
+    {"files", "files", UNIT_COUNT, 0, 0},
+    {"wall_ns", "duration", UNIT_NS, 0, 0},
+    {"whole", "whole", UNIT_TEXT, 0, 0},
 };
 
 static const struct column device_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"name", "name", UNIT_TEXT, 0},
-    {"before_span_ns", "before", UNIT_NS, 0},
-    {"after_span_ns", "after", UNIT_NS, 0},
-    {"span_change_ns", "change", UNIT_CHANGE_NS, 0},
-    {"span_change", "change", UNIT_CHANGE_SHARE, 0},
-    {"before_busy_ns", "busy before", UNIT_NS, 0},
-    {"after_busy_ns", "busy after", UNIT_NS, 0},
-    {"busy_change_ns", "change", UNIT_CHANGE_NS, 0},
-    {"before_idle_ns", "idle before", UNIT_NS, 0},
-    {"after_idle_ns", "idle after", UNIT_NS, 0},
-    {"idle_change_ns", "change", UNIT_CHANGE_NS, 0},
-    {"before_lowest_ns", "lowest before", UNIT_NS, 0},
-    {"before_highest_ns", "highest before", UNIT_NS, 0},
-    {"after_lowest_ns", "lowest after", UNIT_NS, 0},
-    {"after_highest_ns", "highest after", UNIT_NS, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"name", "name", UNIT_TEXT, 0, 0},
+    {"before_span_ns", "before", UNIT_NS, 0, 0},
+    {"after_span_ns", "after", UNIT_NS, 0, 0},
+    {"span_change_ns", "change", UNIT_CHANGE_NS, 0, 0},
+    {"span_change", "change", UNIT_CHANGE_SHARE, 0, 0},
+    {"before_busy_ns", "busy before", UNIT_NS, 0, 0},
+    {"after_busy_ns", "busy after", UNIT_NS, 0, 0},
+    {"busy_change_ns", "change", UNIT_CHANGE_NS, 0, 0},
+    {"before_idle_ns", "idle before", UNIT_NS, 0, 0},
+    {"after_idle_ns", "idle after", UNIT_NS, 0, 0},
+    {"idle_change_ns", "change", UNIT_CHANGE_NS, 0, 0},
+    {"before_lowest_ns", "lowest before", UNIT_NS, 0, 0},
+    {"before_highest_ns", "highest before", UNIT_NS, 0, 0},
+    {"after_lowest_ns", "lowest after", UNIT_NS, 0, 0},
+    {"after_highest_ns", "highest after", UNIT_NS, 0, 0},
 };
 
 static const struct column change_columns[] = {
-    {"what", "what", UNIT_TEXT, COLUMN_NAMES},
-    {"name", "name", UNIT_TEXT, COLUMN_NAMES},
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"state", "state", UNIT_TEXT, 0},
-    {"change_ns", "change", UNIT_CHANGE_NS, 0},
-    {"change", "change", UNIT_CHANGE_SHARE, 0},
-    {"before_ns", "before", UNIT_NS, 0},
-    {"after_ns", "after", UNIT_NS, 0},
-    {"before_times", "times before", UNIT_COUNT, 0},
-    {"after_times", "times after", UNIT_COUNT, 0},
-    {"before_mean_ns", "mean before", UNIT_NS, 0},
-    {"after_mean_ns", "mean after", UNIT_NS, 0},
-    {"before_lowest_ns", "lowest before", UNIT_NS, 0},
-    {"before_highest_ns", "highest before", UNIT_NS, 0},
-    {"after_lowest_ns", "lowest after", UNIT_NS, 0},
-    {"after_highest_ns", "highest after", UNIT_NS, 0},
-    {"mostly", "mostly", UNIT_TEXT, COLUMN_BELOW},
+    {"what", "what", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"name", "name", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"state", "state", UNIT_TEXT, 0, 0},
+    {"change_ns", "change", UNIT_CHANGE_NS, 0, 0},
+    {"change", "change", UNIT_CHANGE_SHARE, 0, 0},
+    {"before_ns", "before", UNIT_NS, 0, 0},
+    {"after_ns", "after", UNIT_NS, 0, 0},
+    {"before_times", "times before", UNIT_COUNT, 0, 0},
+    {"after_times", "times after", UNIT_COUNT, 0, 0},
+    {"before_mean_ns", "mean before", UNIT_NS, 0, 0},
+    {"after_mean_ns", "mean after", UNIT_NS, 0, 0},
+    {"before_lowest_ns", "lowest before", UNIT_NS, 0, 0},
+    {"before_highest_ns", "highest before", UNIT_NS, 0, 0},
+    {"after_lowest_ns", "lowest after", UNIT_NS, 0, 0},
+    {"after_highest_ns", "highest after", UNIT_NS, 0, 0},
+    {"mostly", "mostly", UNIT_TEXT, COLUMN_BELOW, 0},
 };
 
 static const struct column finding_columns[] = {
-    {"id", "finding", UNIT_TEXT, COLUMN_NAMES},
-    {"stream", "where", UNIT_TEXT, COLUMN_NAMES},
-    {"state", "state", UNIT_TEXT, 0},
-    {"title", "title", UNIT_TEXT, 0},
-    {"cost_ns", "cost at most", UNIT_NS, 0},
-    {"times", "times", UNIT_COUNT, 0},
-    {"evidence", "evidence", UNIT_TEXT, 0},
-    {"remedy", "remedy", UNIT_TEXT, 0},
-    {"page", "page", UNIT_TEXT, 0},
+    {"id", "finding", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"stream", "where", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"state", "state", UNIT_TEXT, 0, 0},
+    {"title", "title", UNIT_TEXT, 0, 0},
+    {"cost_ns", "cost at most", UNIT_NS, 0, 0},
+    {"times", "times", UNIT_COUNT, 0, 0},
+    {"evidence", "evidence", UNIT_TEXT, 0, 0},
+    {"remedy", "remedy", UNIT_TEXT, 0, 0},
+    {"page", "page", UNIT_TEXT, 0, 0},
 };
 
 static const struct column metric_columns[] = {
-    {"key", "metric", UNIT_TEXT, COLUMN_NAMES},
-    {"unit", "unit", UNIT_TEXT, 0},
-    {"before", "before", UNIT_COUNT, 0},
-    {"after", "after", UNIT_COUNT, 0},
+    {"key", "metric", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"unit", "unit", UNIT_TEXT, 0, 0},
+    {"before", "before", UNIT_COUNT, 0, 0},
+    {"after", "after", UNIT_COUNT, 0, 0},
 };
 
 static const char *words(const struct comparison *of, text number)
@@ -90,10 +90,9 @@ static void runs_table(struct report *report, const struct comparison *of)
     unsigned number[SIDES] = {0};
     for (size_t r = 0; r < of->run_count; r++) {
         const struct ran *ran = &of->runs[r];
-        TABLE_PUT(table, run_columns, CELL_TEXT(side_name[ran->side]),
-            CELL_NUMBER(++number[ran->side]), CELL_TEXT(words(of, ran->program)),
-            CELL_NUMBER(ran->pid), CELL_NUMBER(ran->files), CELL_NUMBER(ran->wall),
-            CELL_TEXT(words(of, ran->whole)));
+        TABLE_PUT(table, run_columns, CELL(side_name[ran->side]), CELL(++number[ran->side]),
+            CELL(words(of, ran->program)), CELL(ran->pid), CELL(ran->files), CELL(ran->wall),
+            CELL(words(of, ran->whole)));
     }
 }
 
@@ -106,15 +105,12 @@ static void devices_table(struct report *report, const struct comparison *of)
                                 after = device_middle(of, device, AFTER);
         const double change = after.span - before.span, busy_change = after.busy - before.busy;
         const size_t last[SIDES] = {device->counts[BEFORE] - 1, device->counts[AFTER] - 1};
-        TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal),
-            CELL_TEXT(words(of, device->name)), CELL_NUMBER(before.span), CELL_NUMBER(after.span),
-            CELL_NUMBER(change), CELL_NUMBER(share(change, before.span)), CELL_NUMBER(before.busy),
-            CELL_NUMBER(after.busy), CELL_NUMBER(busy_change),
-            CELL_NUMBER(before.span - before.busy), CELL_NUMBER(after.span - after.busy),
-            CELL_NUMBER(change - busy_change), CELL_NUMBER(device->sides[BEFORE][0].span),
-            CELL_NUMBER(device->sides[BEFORE][last[BEFORE]].span),
-            CELL_NUMBER(device->sides[AFTER][0].span),
-            CELL_NUMBER(device->sides[AFTER][last[AFTER]].span));
+        TABLE_PUT(table, device_columns, CELL(device->ordinal), CELL(words(of, device->name)),
+            CELL(before.span), CELL(after.span), CELL(change), CELL(share(change, before.span)),
+            CELL(before.busy), CELL(after.busy), CELL(busy_change), CELL(before.span - before.busy),
+            CELL(after.span - after.busy), CELL(change - busy_change),
+            CELL(device->sides[BEFORE][0].span), CELL(device->sides[BEFORE][last[BEFORE]].span),
+            CELL(device->sides[AFTER][0].span), CELL(device->sides[AFTER][last[AFTER]].span));
     }
 }
 
@@ -124,10 +120,9 @@ static void metrics_table(struct report *report, const struct comparison *of)
     const struct table *before = report_find(&of->reports[BEFORE], "metrics"),
                        *after = report_find(&of->reports[AFTER], "metrics");
     for (size_t row = 0; row < before->row_count; row++)
-        TABLE_PUT(table, metric_columns, CELL_TEXT(table_text(before, row, "key")),
-            CELL_TEXT(table_text(before, row, "unit")),
-            CELL_NUMBER(table_number(before, row, "value")),
-            CELL_NUMBER(table_number(after, row, "value")));
+        TABLE_PUT(table, metric_columns, CELL(table_text(before, row, "key")),
+            CELL(table_text(before, row, "unit")), CELL(table_number(before, row, "value")),
+            CELL(table_number(after, row, "value")));
 }
 
 /* --- what is different --- */
@@ -208,15 +203,14 @@ static struct table *changes_table(struct report *report, const struct compariso
     for (size_t i = 0; i < ranking->count; i++) {
         const struct entry *entry = ranking->rows[i].entry;
         const double before = entry_value(of, entry, BEFORE), after = entry_value(of, entry, AFTER);
-        TABLE_PUT(table, change_columns, CELL_TEXT(entry->subject->what),
-            CELL_TEXT(words(of, entry->label)), CELL_NUMBER(entry->device),
-            CELL_TEXT(state_of(entry)), CELL_NUMBER(after - before),
-            CELL_NUMBER(share(after - before, before)), CELL_NUMBER(before), CELL_NUMBER(after),
-            CELL_NUMBER(entry_times(of, entry, BEFORE)), CELL_NUMBER(entry_times(of, entry, AFTER)),
-            CELL_NUMBER(mean_of(entry, BEFORE)), CELL_NUMBER(mean_of(entry, AFTER)),
-            CELL_NUMBER(entry_lowest(of, entry, BEFORE)), CELL_NUMBER(entry_highest(entry, BEFORE)),
-            CELL_NUMBER(entry_lowest(of, entry, AFTER)), CELL_NUMBER(entry_highest(entry, AFTER)),
-            CELL_TEXT(mostly_of(report, of, entry)));
+        TABLE_PUT(table, change_columns, CELL(entry->subject->what), CELL(words(of, entry->label)),
+            CELL(entry->device), CELL(state_of(entry)), CELL(after - before),
+            CELL(share(after - before, before)), CELL(before), CELL(after),
+            CELL(entry_times(of, entry, BEFORE)), CELL(entry_times(of, entry, AFTER)),
+            CELL(mean_of(entry, BEFORE)), CELL(mean_of(entry, AFTER)),
+            CELL(entry_lowest(of, entry, BEFORE)), CELL(entry_highest(entry, BEFORE)),
+            CELL(entry_lowest(of, entry, AFTER)), CELL(entry_highest(entry, AFTER)),
+            CELL(mostly_of(report, of, entry)));
     }
     table->shown = 20;
     return table;
@@ -248,11 +242,11 @@ static void findings_table(struct report *report, const struct comparison *of)
     for (size_t i = 0; i < ranking.count; i++) {
         const struct entry *entry = ranking.rows[i].entry;
         const enum side side = entry->sides[AFTER].values.count ? AFTER : BEFORE;
-        TABLE_PUT(table, finding_columns, CELL_TEXT(words(of, entry->id)),
-            CELL_TEXT(words(of, entry->place)), CELL_TEXT(state_of(entry)),
-            CELL_TEXT(words(of, entry->title)), CELL_NUMBER(entry_value(of, entry, side)),
-            CELL_NUMBER(entry_times(of, entry, side)), CELL_TEXT(words(of, entry->evidence)),
-            CELL_TEXT(words(of, entry->remedy)), CELL_TEXT(words(of, entry->page)));
+        TABLE_PUT(table, finding_columns, CELL(words(of, entry->id)), CELL(words(of, entry->place)),
+            CELL(state_of(entry)), CELL(words(of, entry->title)),
+            CELL(entry_value(of, entry, side)), CELL(entry_times(of, entry, side)),
+            CELL(words(of, entry->evidence)), CELL(words(of, entry->remedy)),
+            CELL(words(of, entry->page)));
     }
     table->shown = 20;
     free(ranking.rows);

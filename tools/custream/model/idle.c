@@ -6,7 +6,6 @@
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
-#include "tools/custream/command.h"
 
 const char *const doing_word[DOINGS] = {[DOING_NOTHING_KNOWN] = "unknown",
     [DOING_OWN_CODE] = "own code",
@@ -48,8 +47,7 @@ static uint64_t calls_lost(const struct loss *loss) { return loss->calls; }
 
 static int by_size(const void *a, const void *b)
 {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
+    return ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
 /* The most that a loss may be for the time to be told all the same: the smallest losses are few
@@ -89,15 +87,10 @@ static void times_make(struct times *times, const struct run *run,
  * moment. */
 static bool times_have(const struct times *times, int64_t at, int64_t *until)
 {
-    size_t low = 0, high = times->count;
-    while (low < high) { /* the first that ends after `at` */
-        const size_t middle = low + (high - low) / 2;
-        if (times->rows[middle].end > at) high = middle;
-        else low = middle + 1;
-    }
-    if (low == times->count) return false;
-    const bool inside = times->rows[low].begin <= at;
-    const int64_t change = inside ? times->rows[low].end : times->rows[low].begin;
+    const size_t first = FIRST_NOT(i, 0, times->count, times->rows[i].end <= at);
+    if (first == times->count) return false;
+    const bool inside = times->rows[first].begin <= at;
+    const int64_t change = inside ? times->rows[first].end : times->rows[first].begin;
     if (change < *until) *until = change;
     return inside;
 }
@@ -111,8 +104,7 @@ static void put(struct idles *idles, struct idle row)
         last->end = row.end;
         return;
     }
-    idles->rows = array_room(idles->rows, idles->count, &idles->capacity, sizeof *idles->rows);
-    idles->rows[idles->count++] = row;
+    array_add(idles->rows, idles->count, idles->capacity, row);
 }
 
 static void add_row(struct making *m, struct idle row)
@@ -167,14 +159,8 @@ static void ended_make(struct making *m)
  * that lie in each other (other tools') the outer one counts. */
 static uint32_t first_call(const struct making *m, uint32_t thread, int64_t at)
 {
-    uint32_t low = m->run->thread_calls.begins[thread],
-             high = m->run->thread_calls.begins[thread + 1];
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (m->ended[middle] > at) high = middle;
-        else low = middle + 1;
-    }
-    return low;
+    const uint32_t *begins = m->run->thread_calls.begins;
+    return (uint32_t)FIRST_NOT(i, begins[thread], begins[thread + 1], m->ended[i] <= at);
 }
 
 static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end)

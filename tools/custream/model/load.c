@@ -1,24 +1,13 @@
 /* From rows of a trace to rows of a run. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "tools/custream/command.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/model/load.h"
 #include "tools/custream/trace/row.h"
 
 /* One more row of a table of the run. */
-#define ADDED(run, rows, count, capacity) \
-    ({ \
-        (run)->rows = array_room((run)->rows, (run)->count, &(run)->capacity, sizeof \
-        *(run)->rows); \
-        memset(&(run)->rows[(run)->count], 0, sizeof *(run)->rows); \
-        &(run)->rows[(run)->count++]; \
-    })
-
-static uint64_t pair(uint64_t high, uint64_t low) { return high << 32 | (low & UINT32_MAX); }
+#define ADD(run, row, ...) \
+    array_add((run)->row##s, (run)->row##_count, (run)->row##_capacity, __VA_ARGS__)
 
 /* --- what rows name --- */
 
@@ -26,37 +15,46 @@ static uint32_t device_at(struct run *run, uint32_t ordinal)
 {
     uint32_t *at = numbers_at(&run->loading->devices, ordinal, NONE);
     if (*at != NONE) return *at;
-    ADDED(run, devices, device_count, device_capacity)->ordinal = ordinal;
-    return *at = (uint32_t)run->device_count - 1;
+    *at = (uint32_t)run->device_count;
+    ADD(run, device, (struct device){.ordinal = ordinal});
+    return *at;
+}
+
+/* The index of a key; `next` if it is new, and *fresh. */
+static uint32_t index_of(
+    struct nearest *last, struct numbers *known, uint64_t key, size_t next, bool *fresh)
+{
+    *fresh = false;
+    if (last->key == key && last->known) return last->index;
+    uint32_t *at = numbers_at(known, key, NONE);
+    if ((*fresh = *at == NONE)) *at = (uint32_t)next;
+    *last = (struct nearest){key, *at, true};
+    return *at;
 }
 
 static uint32_t stream_at(struct run *run, uint32_t ordinal, uint32_t lane)
 {
-    struct nearest *last = &run->loading->last_stream;
-    const uint64_t key = pair(ordinal, lane);
-    if (last->key == key && last->known) return last->index;
-    uint32_t *at = numbers_at(&run->loading->streams, key, NONE);
-    const uint32_t stream = *at != NONE ? *at : (uint32_t)run->stream_count;
-    *last = (struct nearest){key, stream, true};
-    if (*at != NONE) return stream;
-    *at = stream;
-    *ADDED(run, streams, stream_count, stream_capacity) = (struct stream){
-        .lane = lane, .device = device_at(run, ordinal), .begin = INT64_MIN, .end = INT64_MAX};
+    struct loading *l = run->loading;
+    bool fresh;
+    const uint32_t stream =
+        index_of(&l->last_stream, &l->streams, key_of(ordinal, lane), run->stream_count, &fresh);
+    if (fresh)
+        ADD(run, stream,
+            (struct stream){.lane = lane,
+                .device = device_at(run, ordinal),
+                .begin = INT64_MIN,
+                .end = INT64_MAX});
     return stream;
 }
 
 static uint32_t thread_at(struct run *run, uint32_t pid, uint32_t tid)
 {
-    struct nearest *last = &run->loading->last_thread;
-    const uint64_t key = pair(pid, tid);
-    if (last->key == key && last->known) return last->index;
-    uint32_t *at = numbers_at(&run->loading->threads, key, NONE);
-    if (*at == NONE) {
-        ADDED(run, threads, thread_count, thread_capacity)->tid = tid;
-        *at = (uint32_t)run->thread_count - 1;
-    }
-    *last = (struct nearest){key, *at, true};
-    return *at;
+    struct loading *l = run->loading;
+    bool fresh;
+    const uint32_t thread =
+        index_of(&l->last_thread, &l->threads, key_of(pid, tid), run->thread_count, &fresh);
+    if (fresh) ADD(run, thread, (struct thread){.tid = tid});
+    return thread;
 }
 
 /* The row of the call table for a name; looked for once a name. */
@@ -75,7 +73,7 @@ static uint32_t shape_of(struct run *run, const struct trace_row *row)
 {
     if (!row->shape) return NONE;
     const uint32_t shape = run->loading->first_shape + row->shape_number;
-    if (shape == run->shape_count) *ADDED(run, shapes, shape_count, shape_capacity) = *row->shape;
+    if (shape == run->shape_count) ADD(run, shape, *row->shape);
     return shape;
 }
 
@@ -94,15 +92,10 @@ static uint32_t thread_of(struct run *run, const struct trace_row *row)
         run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
 }
 
-static uint32_t stream_of_lane(struct run *run, const struct trace_row *row)
-{
-    return stream_at(run, row->gpu, row_stream(row));
-}
-
 /* Rows of tables move when one is added, so these find it first. */
 static struct stream *stream_row(struct run *run, const struct trace_row *row)
 {
-    const uint32_t stream = stream_of_lane(run, row);
+    const uint32_t stream = stream_at(run, row->gpu, row_stream(row));
     return &run->streams[stream];
 }
 
@@ -146,11 +139,9 @@ static void load_call(struct run *run, const struct trace_row *row)
     call.call = call_named(run, call.name);
     const bool of_event = call_kind(&call) == CS_KIND_WAIT ||
                           (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
-    const bool external =
-        of_event && flags_of(run, row) &
-                        CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
-    call.external = external;
-    call.elsewhere = (external && call_kind(&call) == CS_KIND_EVENT) ||
+    /* CU_EVENT_WAIT_EXTERNAL is the same number */
+    call.external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL;
+    call.elsewhere = (call.external && call_kind(&call) == CS_KIND_EVENT) ||
                      row_has(row, KEY_ELSEWHERE) || names_a_record(call.call);
     call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL)
                                                    : (uint32_t)row_number(row, KEY_EVENT, 0);
@@ -160,7 +151,7 @@ static void load_call(struct run *run, const struct trace_row *row)
     if (!run->ours && !run->pid)
         run->pid = (uint32_t)row_number(row, KEY_PID, 0); /* no process may have a name */
     call.shape = shape_of(run, row);
-    *ADDED(run, calls, call_count, call_capacity) = call;
+    ADD(run, call, call);
 }
 
 /* "Memcpy HtoD (Pinned -> Device)": which way. */
@@ -185,7 +176,7 @@ static void load_work(struct run *run, const struct trace_row *row, enum work_ki
 {
     struct work work = {.begin = begin_of(row),
         .end = end_of(row),
-        .stream = stream_of_lane(run, row),
+        .stream = stream_at(run, row->gpu, row_stream(row)),
         .call = (uint32_t)row_number(row, KEY_CORRELATION, 0),
         .name = row_word(row, KEY_NAME),
         .shape = shape_of(run, row),
@@ -198,36 +189,32 @@ static void load_work(struct run *run, const struct trace_row *row, enum work_ki
     struct stream *stream = &run->streams[work.stream];
     if (!stream->context) stream->context = (uint32_t)row_number(row, KEY_CONTEXT, 0);
     stream->works++;
-    *ADDED(run, works, work_count, work_capacity) = work;
+    ADD(run, work, work);
 }
 
 static void load_callback(struct run *run, const struct trace_row *row)
 {
     const uint32_t thread = thread_of(run, row), stream = stream_named(run, row);
     run->threads[thread].callbacks = true;
-    *ADDED(run, callbacks, callback_count, callback_capacity) = (struct callback){
-        begin_of(row), end_of(row), begin_of(row) - row_number(row, KEY_DELAY, 0), stream, thread};
+    ADD(run, callback,
+        (struct callback){begin_of(row), end_of(row), begin_of(row) - row_number(row, KEY_DELAY, 0),
+            stream, thread});
 }
 
 /* What lasts longer than a part of the trace stands in each part with a note. */
-static bool was_continued(const struct run *run, const struct trace_row *row)
+static bool has_note(const struct run *run, const struct trace_row *row, enum word note)
 {
-    const text *words = run->loading->words, note = row_word(row, KEY_NOTE);
-    return note && (note == words[WORD_BEGAN_EARLIER] || note == words[WORD_BEGAN_AND_GOES_ON]);
-}
-
-static bool goes_on(const struct run *run, const struct trace_row *row)
-{
-    const text *words = run->loading->words, note = row_word(row, KEY_NOTE);
-    return note && (note == words[WORD_GOES_ON] || note == words[WORD_BEGAN_AND_GOES_ON]);
+    const text *words = run->loading->words, is = row_word(row, KEY_NOTE);
+    return is && (is == words[note] || is == words[WORD_BEGAN_AND_GOES_ON]);
 }
 
 static void load_range(struct run *run, const struct trace_row *row)
 {
     const uint32_t thread = thread_of(run, row);
-    *ADDED(run, ranges, range_count, range_capacity) =
+    ADD(run, range,
         (struct range){begin_of(row), end_of(row), thread, row_word(row, KEY_NAME),
-            row_word(row, KEY_DOMAIN), 0, was_continued(run, row), goes_on(run, row)};
+            row_word(row, KEY_DOMAIN), 0, has_note(run, row, WORD_BEGAN_EARLIER),
+            has_note(run, row, WORD_GOES_ON)});
 }
 
 /* Ranges of the process: their ends come apart, with a number of their own. */
@@ -237,12 +224,13 @@ static void load_range_end(struct run *run, const struct trace_row *row, bool be
     uint32_t *at = numbers_at(&run->loading->open_ranges, row_word(row, KEY_LOCAL), NONE);
     if (begins) {
         *at = (uint32_t)run->range_count;
-        *ADDED(run, ranges, range_count, range_capacity) = (struct range){begin_of(row), INT64_MAX,
-            NONE, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), row_word(row, KEY_LOCAL),
-            was_continued(run, row), false};
+        ADD(run, range,
+            (struct range){begin_of(row), INT64_MAX, NONE, row_word(row, KEY_NAME),
+                row_word(row, KEY_DOMAIN), row_word(row, KEY_LOCAL),
+                has_note(run, row, WORD_BEGAN_EARLIER), false});
     } else if (*at != NONE) {
         run->ranges[*at].end = begin_of(row);
-        run->ranges[*at].continues = goes_on(run, row);
+        run->ranges[*at].continues = has_note(run, row, WORD_GOES_ON);
         *at = NONE;
     }
 }
@@ -251,8 +239,9 @@ static void load_loss(struct run *run, const struct trace_row *row, bool closed)
 {
     const uint64_t works = (uint64_t)row_number(row, KEY_GPU_WORK, 0);
     const bool no_times = closed || row_word(row, KEY_NAME) == run->loading->words[WORD_NO_TIMES];
-    *ADDED(run, losses, loss_count, loss_capacity) = (struct loss){begin_of(row), end_of(row),
-        (uint64_t)row_number(row, KEY_COUNT, 0), works, row_word(row, KEY_CAUSE), no_times, closed};
+    array_add(run->losses, run->loss_count, run->loss_capacity,
+        (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0), works,
+            row_word(row, KEY_CAUSE), no_times, closed});
 }
 
 static void load_life_begin(struct run *run, const struct trace_row *row)
@@ -353,21 +342,22 @@ void run_take_fact(void *of, const struct trace_fact *fact)
         run->ours = !strncmp(text_in(run, fact->value), "custream ", 9);
     if (!strcmp(fact->path, "baseTimeNanoseconds")) run->base = fact->whole;
     if (!strncmp(fact->path, "metadata.merged.", 16)) run->loading->merged = true;
-    if (run->fact_count >= FACTS_MAX) return;
+    struct facts *facts = &run->facts;
+    if (facts->count >= FACTS_MAX) return;
     const text name = text_number(&run->texts, fact->path, strlen(fact->path));
-    uint32_t *at = numbers_at(&run->loading->facts, name, NONE);
-    const bool fresh = *at == NONE;
-    if (fresh) *at = (uint32_t)run->fact_count;
-    struct fact *row = fresh ? ADDED(run, facts, fact_count, fact_capacity) : &run->facts[*at];
-    *row = (struct fact){name, fact->value, fact->number};
+    uint32_t *at = numbers_at(&facts->index, name, NONE);
+    if (*at == NONE) {
+        *at = (uint32_t)facts->count;
+        array_add(facts->rows, facts->count, facts->capacity, (struct fact){0});
+    }
+    facts->rows[*at] = (struct fact){fact->value, fact->number};
 }
 
 const struct fact *run_fact(const struct run *run, const char *path)
 {
     const text name = text_find(&run->texts, path);
-    for (size_t i = 0; name && i < run->fact_count; i++)
-        if (run->facts[i].path == name) return &run->facts[i];
-    return NULL;
+    const uint32_t at = name ? numbers_get(&run->facts.index, name, NONE) : NONE;
+    return at == NONE ? NULL : &run->facts.rows[at];
 }
 
 double run_number(const struct run *run, const char *path, double otherwise)
@@ -411,14 +401,11 @@ uint32_t run_sample(const struct run *run)
 
 void run_begin(struct run *run, struct texts texts)
 {
-    static const char *const words[WORDS] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph",
-        "gpu_range", "cuda_driver", "cuda_runtime", "cs_callback", "cs_loss", "cs_window",
-        "no GPU times", "user_annotation", "legacy default", "per-thread default", "process_name",
-        "thread_name", "goes on in the next part", "began in an earlier part",
-        "began in an earlier part, and goes on in the next", "cs_stream"};
+#define WORD_SPELLED(word, spelled) spelled,
+    static const char *const words[] = {WORDS(WORD_SPELLED)};
     *run = (struct run){.begin = INT64_MAX, .end = INT64_MIN, .texts = texts};
-    if (!(run->loading = calloc(1, sizeof *run->loading))) out_of_memory();
-    for (int word = 0; word < WORDS; word++)
+    run->loading = array_zeros(1, sizeof *run->loading);
+    for (int word = 0; word < WORD_COUNT; word++)
         run->loading->words[word] = text_number(&run->texts, words[word], strlen(words[word]));
 }
 
@@ -429,34 +416,10 @@ void run_init(struct run *run)
     run_begin(run, texts);
 }
 
-/* What a file says of itself, apart from what the files before it said. */
-struct said {
-    struct fact *facts;
-    size_t count, capacity;
-    struct numbers index;
-};
-
-static struct said said_taken(struct run *run)
+void facts_free(struct facts *facts)
 {
-    const struct said said = {run->facts, run->fact_count, run->fact_capacity, run->loading->facts};
-    run->facts = NULL;
-    run->fact_count = run->fact_capacity = 0;
-    run->loading->facts = (struct numbers){0};
-    return said;
-}
-
-static void said_put(struct run *run, const struct said *said)
-{
-    run->facts = said->facts;
-    run->fact_count = said->count;
-    run->fact_capacity = said->capacity;
-    run->loading->facts = said->index;
-}
-
-static void said_free(struct said *said)
-{
-    free(said->facts);
-    numbers_free(&said->index);
+    free(facts->rows);
+    numbers_free(&facts->index);
 }
 
 static struct lost rows_lost(const struct run *run, size_t from)
@@ -486,16 +449,15 @@ static struct part part_said(const struct run *run, uint32_t number, size_t loss
 
 /* The file that has been read is one more part. The newest part's word holds, in whatever order
  * they come. */
-static void part_add(struct run *run, struct said *before, const struct part *part)
+static void part_add(struct run *run, struct facts *before, const struct part *part)
 {
     bool newest = true;
     for (size_t i = 0; i < run->part_count; i++) newest &= run->parts[i].number < part->number;
-    *ADDED(run, parts, part_count, part_capacity) = *part;
-    if (!newest) {
-        struct said older = said_taken(run);
-        said_put(run, before);
-        *before = older;
-    }
+    ADD(run, part, *part);
+    if (newest) return;
+    const struct facts older = run->facts;
+    run->facts = *before;
+    *before = older;
 }
 
 /* One trace under two names would count twice. Of other tools' files it is not known. */
@@ -575,7 +537,8 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
     const int64_t base = run->base;
     const size_t losses = run->loss_count, known = run->work_count + run->call_count;
     run->program = 0;
-    struct said before = said_taken(run);
+    struct facts before = run->facts;
+    run->facts = (struct facts){0};
     const enum trace_end end = trace_read(path, &run->texts, &sink, error);
     const struct part part = part_said(run, run_count(run, "part", 0), losses);
     run->cut |= end == TRACE_CUT;
@@ -583,7 +546,7 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
                         is_understood(run, known, error) && same_run(run, pid, base, error) &&
                         is_fresh(run, part.number, error);
     if (loaded) part_add(run, &before, &part);
-    said_free(&before);
+    facts_free(&before);
     run->loading->files += loaded;
     return loaded;
 }

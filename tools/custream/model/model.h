@@ -18,14 +18,17 @@
 #ifndef CS_MODEL_MODEL_H
 #define CS_MODEL_MODEL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "shim/calls/calls.h"
+#include "tools/custream/command.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/trace/row.h"
 
 #define NONE UINT32_MAX
+
+/* A key of two numbers, and these again. */
+static inline uint64_t key_of(uint32_t high, uint32_t low) { return (uint64_t)high << 32 | low; }
+static inline uint32_t key_high(uint64_t key) { return (uint32_t)(key >> 32); }
+static inline uint32_t key_low(uint64_t key) { return (uint32_t)key; }
 
 /* Rows by what they belong to: which rows each group has, in the order of the rows. */
 struct groups {
@@ -43,38 +46,32 @@ void groups_free(struct groups *groups);
 struct call {
     int64_t begin, end;
     uint32_t thread, stream; /* stream: that the call names, NONE: none */
-    uint32_t work, works; /* the GPU work that it enqueued: run->works_of[work], and how many; while
-                             it is loaded, `work` is its correlation, 0: none */
+    /* The GPU work that it enqueued: run->works_of[work], and how many. While loaded, `work` is its
+     * correlation. */
+    uint32_t work, works;
     text name;
-    enum cs_call call : 24; /* the row of the call table (kind, what it does besides); CS_CALL_NONE:
-                               a call that it does not have */
+    enum cs_call call : 24; /* CS_CALL_NONE: the call table does not have it */
     bool captured : 1;      /* it went into a graph */
     bool awaited : 1;       /* GPU work was to come of it: it has a correlation */
     bool ended : 1;         /* and has come, also in a sample */
-    bool elsewhere : 1; /* its event is also recorded by graphs, launches or other processes; while
-                           it is loaded, of calls that say so */
-    bool external : 1;  /* of an event: the trace does not tell what it records or waits for.
-                           `elsewhere`, or it went into a graph */
-    uint32_t what;  /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a
-                       kernel's name (LAUNCH), an address (MEMOP); else 0 */
-    uint32_t shape; /* of a launch: run->shapes, where the call's own row says it; NONE */
-    text result;    /* the error's name; 0: it succeeded */
+    bool elsewhere : 1;     /* its event is also recorded by graphs, launches or other processes */
+    bool external : 1;      /* of an event: the trace does not tell what it records or waits for */
+    uint32_t what;          /* an event's number, a LAUNCH's kernel name, a MEMOP's address; 0 */
+    uint32_t shape;         /* of a launch: run->shapes, where its own row says it; NONE */
+    text result;            /* the error's name; 0: it succeeded */
 };
 
 enum work_kind { WORK_KERNEL, WORK_COPY, WORK_SET, WORK_GRAPH, WORK_RANGE, WORK_KINDS };
-extern const char
-    *const work_kind_name[WORK_KINDS]; /* "kernels", "copies", "memsets", "graphs", "ranges" */
+extern const char *const work_kind_name[WORK_KINDS]; /* "kernels" */
 
 /* A piece of work on a GPU. In order of `begin`, then `end`. */
 struct work {
     int64_t begin, end;
-    uint32_t stream,
-        call; /* call: NONE where it is not known; while it is loaded, its correlation, 0: none */
+    uint32_t stream, call; /* call: NONE: not known; while it is loaded, its correlation */
     text name;
     uint32_t shape;     /* of a kernel: run->shapes; NONE */
     uint32_t graph;     /* CUPTI's number of the graph; 0: none */
-    uint32_t node : 24; /* of a graph whose nodes are shown, from 1: run order is not known by it;
-                           0: no node */
+    uint32_t node : 24; /* of a graph whose nodes are shown, from 1, in no order; 0: no node */
     enum work_kind kind : 4;
     enum cs_way way : 4; /* of a copy */
     uint64_t bytes;      /* of a copy or set */
@@ -89,10 +86,9 @@ struct callback {
 
 enum stream_origin { ORIGIN_CREATED, ORIGIN_LEGACY, ORIGIN_PER_THREAD };
 struct stream {
-    uint32_t lane,
-        device; /* lane: the number that the trace gives it; the file's key, with the device */
-    uint32_t context; /* of its work; 0: not known */
-    text name;        /* as the timeline shows it */
+    uint32_t lane, device; /* lane: the number that the trace gives it on its device */
+    uint32_t context;      /* of its work; 0: not known */
+    text name;             /* as the timeline shows it */
     enum stream_origin origin;
     bool non_blocking; /* does not wait for the legacy default stream, nor it for this */
     bool destroyed;
@@ -100,9 +96,9 @@ struct stream {
     bool by_policy;    /* custream gave it something else than the program asked for */
     bool priority_said;
     int priority, requested;
-    text created_by, library, origin_said,
-        flags;       /* the call; the library or program that made it; as the file spells it */
-    uint32_t thread; /* that made it: the system's number; 0: the file does not say */
+    text created_by, library; /* the call; the library or program that made it */
+    text origin_said, flags;  /* as the file spells it */
+    uint32_t thread;          /* that made it: the system's number; 0: the file does not say */
     int64_t begin, end;
     uint32_t works; /* pieces of work on it */
 };
@@ -141,11 +137,14 @@ struct loss {
     bool closed;   /* outside of a window: nothing was to be recorded */
 };
 
-/* A number or text of the file's header or trailer by its path: "totals.gpu.lost". Of several
- * parts, the newest one's. */
-struct fact {
-    text path, value; /* value 0: it is a number */
-    double number;
+/* Numbers and texts of the file's header and trailer. Of several parts, the newest one's. */
+struct facts {
+    struct fact {
+        text value; /* 0: it is a number */
+        double number;
+    } *rows;
+    size_t count, capacity;
+    struct numbers index; /* rows by their path, as a text: "totals.gpu.lost" */
 };
 
 /* How much was not recorded. */
@@ -157,8 +156,7 @@ struct lost {
 struct part {
     uint32_t number; /* 0: it is not one of several */
     double without_times, launches_without_kernel, without_call;
-    double untimed_in_all;   /* both together, of this part and all before it: less than their sum
-                                where work came in a later part; NAN: it does not say */
+    double untimed_in_all;   /* both, up to this part, without what came later; NAN: not said */
     struct lost lost;        /* in its rows */
     struct lost lost_in_all; /* of this part and all before it; NAN: it does not say */
     bool continues;          /* another part follows */
@@ -171,8 +169,7 @@ struct run {
     struct work *works;
     size_t work_count, work_capacity;
     struct work *sampled;
-    size_t sampled_count; /* works of a trace that times only some: then `works` is empty, since who
-                             reads that takes it for all */
+    size_t sampled_count; /* works of a trace that times only some: then `works` is empty */
     struct shape *shapes;
     size_t shape_count, shape_capacity;
     struct callback *callbacks;
@@ -187,14 +184,11 @@ struct run {
     size_t range_count, range_capacity;
     struct loss *losses;
     size_t loss_count, loss_capacity;
-    struct fact *facts;
-    size_t fact_count, fact_capacity;
+    struct facts facts;
     struct part *parts;
-    size_t part_count,
-        part_capacity;  /* one for each file; once settled, in order of their numbers */
-    uint32_t *works_of; /* works by call: run->works_of[call->work .. + call->works) are indices of
-                           works */
-    struct groups thread_calls; /* calls by thread */
+    size_t part_count, part_capacity; /* one for each file; once settled, in order */
+    uint32_t *works_of;               /* works by call: [call->work .. + call->works) */
+    struct groups thread_calls;       /* calls by thread */
     struct texts texts;
     int64_t base;           /* wall clock of time 0, in ns since 1970 */
     int64_t begin, end;     /* of the first and last thing in it */
@@ -202,10 +196,9 @@ struct run {
     bool ours;              /* custream wrote it */
     struct trace_left left; /* rows of other tools' files that were left out */
     bool cut;               /* a file ends inside an event: the process was killed while it wrote */
-    int64_t last_bytes; /* of a longer plain file only the header and so many last bytes are read;
-                           0: all. Set before run_load() */
-    bool end_only;      /* that was so */
-    text program;       /* the process's name */
+    int64_t last_bytes;     /* to read of a longer plain file, and its header; 0: all */
+    bool end_only;          /* that was so */
+    text program;           /* the process's name */
     uint32_t pid;
     struct loading *loading; /* load.c's, until run_settle() */
 };
@@ -244,10 +237,9 @@ uint32_t run_count(const struct run *run, const char *path,
     uint32_t otherwise); /* what is no count of 32 bits is 0 */
 const char *run_source(
     const struct run *run); /* of its GPU times: "cupti"; NULL: the files do not say */
-double run_cut_seconds(const struct run *run); /* how long it is, of a file that custream record or
-                                                  dump cut out of a longer trace; else 0 */
-bool run_has_times(const struct run *run);     /* false: GPU work was not to be recorded, or only a
-                                                  sample, so that nothing is known of all of it */
+/* How long it is, of a file that custream record or dump cut out of a longer trace; else 0. */
+double run_cut_seconds(const struct run *run);
+bool run_has_times(const struct run *run); /* of all GPU work that there was */
 uint32_t run_sample(const struct run
         *run); /* of how many calls that put work on a GPU one is timed; 0: of all, or of none */
 
@@ -275,8 +267,7 @@ static inline uint32_t work_device(const struct run *run, const struct work *wor
  * since a stream's order, events and the legacy default stream are rules of CUDA's ("Stream
  * Synchronization Behavior", CUDA Runtime API; cuStreamWaitEvent, CUDA Driver API).
  */
-/* Why a device was idle, or work late. This is the one list of causes; cause_info has a row for
- * each. */
+/* Why a device was idle, or work late. cause_info has a row for each. */
 enum cause {
     CAUSE_HOST,   /* the host had not enqueued it */
     CAUSE_LAUNCH, /* it was enqueued, and nothing else held it: the launch's own way to the GPU */
@@ -297,9 +288,8 @@ struct cause_info {
 };
 extern const struct cause_info cause_info[CAUSES];
 
-/* Queues between the host and a GPU: CUDA_DEVICE_MAX_CONNECTIONS where nobody sets it (CUDA C++
- * Programming Guide, "CUDA Environment Variables"). Of more streams, some share a queue, and work
- * waits behind another stream's. */
+/* Queues between the host and a GPU: CUDA_DEVICE_MAX_CONNECTIONS where nobody sets it. Of more
+ * streams, some share a queue, and work waits behind another stream's. */
 enum { HARDWARE_QUEUES = 8 };
 
 /* After its last obstacle is gone, work begins within this: launches take 3 to 10 us, a wait
@@ -314,11 +304,10 @@ struct hold {
     uint32_t blocker;       /* the work that ended at `ready`; NONE */
     uint32_t via; /* the call that made it wait: cuStreamWaitEvent, cuLaunchHostFunc, ...; NONE */
     uint32_t record;  /* by CAUSE_EVENT: the call that recorded the event; NONE */
-    enum cause cause; /* ORDER, EVENT, LEGACY, HOST_FUNCTION, MEMORY_VALUE, GRAPH_EDGE; UNKNOWN:
-                         nothing held it */
+    enum cause cause; /* UNKNOWN: nothing held it */
 };
 
-/* One a work, by index. Ends the process where there is no memory. */
+/* One a work, by index. */
 struct hold *order_make(const struct run *run);
 
 /* --- idle time --- */
@@ -346,17 +335,14 @@ static inline uint32_t idle_thread(const struct run *run, const struct idle *idl
 struct idles {
     struct idle *rows; /* in order of device, then time */
     size_t count, capacity;
-    struct span {
+    struct span { /* from the first to the last work (begin == end: none); how long any ran */
         int64_t begin, end, busy;
-    } *devices; /* by device: from the first to the last work (begin == end: none), and how long any
-                   ran */
+    } *devices;
 };
 
-/* Two steps, since the rows take memory that what comes between them may have first: how long each
- * device was busy, then the rows. */
+/* Two steps, to use less memory: how long each device was busy, then the rows. */
 void idles_init(struct idles *idles, const struct run *run);
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds);
-void idles_free(struct idles *idles);
 
 /* --- overlap --- */
 
@@ -388,19 +374,15 @@ struct pair {
 struct overlap {
     struct late *lates; /* in order of their work */
     size_t late_count, late_capacity;
-    struct pair *pairs; /* those that count: they seldom overlapped and lost much; the most
-                           expensive first */
+    struct pair *pairs; /* that seldom overlapped and lost much, the most expensive first */
     size_t pair_count, pair_capacity;
 };
 
-/* The time between a release and the begin of the work that is the device's own latency, and no
- * loss. Launches take 2 to 10 us on an idle device. */
+/* Work may begin so long after its release without loss: launches take 2 to 10 us. */
 enum { RELEASE_NS = 20000 };
 
-/* Ends the process where there is no memory. */
 void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds,
     const struct idles *idles);
-void overlap_free(struct overlap *overlap);
 
 /* --- all of it --- */
 

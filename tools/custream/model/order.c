@@ -5,11 +5,7 @@
  */
 #include "tools/custream/model/model.h"
 
-#include <stdlib.h>
-
-#include "tools/custream/command.h"
 #include "tools/custream/model/views.h"
-#include "tools/custream/trace/numbers.h"
 
 const struct cause_info cause_info[CAUSES] = {
     [CAUSE_HOST] = {"host", "the host had not enqueued it"},
@@ -167,8 +163,7 @@ struct ended {
 
 static int by_end(const void *a, const void *b)
 {
-    const struct ended *x = a, *y = b;
-    return x->at < y->at ? -1 : x->at > y->at;
+    return ORDER(((const struct ended *)a)->at, ((const struct ended *)b)->at);
 }
 
 /* Nodes of one launch: each waits for one that ended before it began, if any has. Which edges the
@@ -177,8 +172,7 @@ static void hold_nodes(struct order *o, const struct call *call)
 {
     const struct run *run = o->run;
     const uint32_t *nodes = run->works_of + call->work;
-    struct ended *ended = calloc(call->works, sizeof *ended);
-    if (!ended) out_of_memory();
+    struct ended *ended = array_zeros(call->works, sizeof *ended);
     for (uint32_t i = 0; i < call->works; i++)
         ended[i] = (struct ended){run->works[nodes[i]].end, nodes[i]};
     qsort(ended, call->works, sizeof *ended, by_end);
@@ -224,13 +218,9 @@ static void order_record(struct order *o, uint32_t index)
     else
         for (uint32_t s = 0; s < o->run->stream_count; s++) p = later(p, front_of(o, s));
     p.record = p.value.record = index;
-    uint32_t *at = numbers_at(&o->events, call->what, NONE);
-    if (*at == NONE) {
-        *at = (uint32_t)o->record_count;
-        o->records =
-            array_room(o->records, o->record_count++, &o->record_capacity, sizeof *o->records);
-    }
-    o->records[*at] = p;
+    const uint32_t at = *numbers_at(&o->events, call->what, (uint32_t)o->record_count);
+    if (at == o->record_count) array_add(o->records, o->record_count, o->record_capacity, p);
+    o->records[at] = p;
 }
 
 static void stream_waits(struct order *o, uint32_t stream, struct point p)
@@ -323,10 +313,8 @@ static void domains_make(struct order *o)
 static void callbacks_make(struct order *o)
 {
     const struct run *run = o->run;
-    o->next_callback = calloc(run->callback_count + 1, sizeof *o->next_callback);
-    o->callback_of_stream = calloc(run->stream_count + 1, sizeof *o->callback_of_stream);
-    if (!o->next_callback || !o->callback_of_stream) out_of_memory();
-    for (size_t s = 0; s < run->stream_count; s++) o->callback_of_stream[s] = NONE;
+    o->next_callback = array_none(run->callback_count);
+    o->callback_of_stream = array_none(run->stream_count);
     for (uint32_t i = (uint32_t)run->callback_count;
         i-- > 0;) { /* the last first: each goes in front */
         const uint32_t stream = run->callbacks[i].stream;
@@ -338,10 +326,9 @@ static void callbacks_make(struct order *o)
 
 struct hold *order_make(const struct run *run)
 {
-    struct order o = {.run = run};
-    o.holds = calloc(run->work_count + 1, sizeof *o.holds);
-    o.fronts = calloc(run->stream_count + 1, sizeof *o.fronts);
-    if (!o.holds || !o.fronts) out_of_memory();
+    struct order o = {.run = run,
+        .holds = array_zeros(run->work_count, sizeof *o.holds),
+        .fronts = array_zeros(run->stream_count, sizeof *o.fronts)};
     for (size_t i = 0; i < run->work_count; i++)
         o.holds[i] = (struct hold){
             run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};

@@ -1,57 +1,47 @@
 #include "tools/custream/model/model.h"
 
-#include <stdlib.h>
-
-#include "tools/custream/command.h"
 #include "tools/custream/model/views.h"
 
 /* --- The work of each stream in order of time, and how long the stream had been busy at any time.
  * --- */
 
 struct timeline {
-    uint32_t *works; /* run->works of the stream, in order of begin */
-    int64_t *end;    /* by the same place: when this work and all before it had ended */
-    int64_t *busy;   /* likewise: how long at least one of them ran */
+    const uint32_t *works; /* run->works of the stream, in order of begin */
+    int64_t *end;          /* by the same place: when this work and all before it had ended */
+    int64_t *busy;         /* likewise: how long at least one of them ran */
     uint32_t count;
     uint32_t cursor; /* where the last question was answered: the next one is near */
 };
 
 struct timelines {
     struct timeline *by_stream;
-    uint32_t *busiest; /* streams that have work, device by device, the busiest first: device d has
-                          [first[d] .. first[d + 1]) */
-    uint32_t *first;
-    uint32_t *works; /* memory of all timelines */
-    int64_t *times;
+    uint32_t *busiest; /* streams that have work, device by device, the busiest first */
+    uint32_t *first;   /* by device: its first among `busiest`; its last is before the next one's */
+    struct groups works; /* by stream */
+    int64_t *times;      /* memory of all timelines */
 };
 
-/* Each timeline's part of the two arrays, by how many pieces of work its stream has. */
-static void lay_out(struct timelines *timelines, const struct run *run)
+static uint32_t stream_of_work(const void *run, size_t i)
 {
-    for (size_t i = 0; i < run->work_count; i++) timelines->by_stream[run->works[i].stream].count++;
-    size_t used = 0;
-    for (size_t i = 0; i < run->stream_count; i++) {
-        struct timeline *timeline = &timelines->by_stream[i];
-        timeline->works = timelines->works + used;
-        timeline->end = timelines->times + used;
-        timeline->busy = timelines->times + run->work_count + used;
-        used += timeline->count;
-        timeline->count = 0;
-    }
+    return ((const struct run *)run)->works[i].stream;
 }
 
 static void fill(struct timelines *timelines, const struct run *run)
 {
-    for (uint32_t i = 0; i < run->work_count; i++) {
-        const struct work *work = &run->works[i];
-        struct timeline *timeline = &timelines->by_stream[work->stream];
-        uint32_t at = timeline->count++;
-        int64_t covered = at ? timeline->end[at - 1] : work->begin;
-        int64_t from = covered > work->begin ? covered : work->begin;
-        timeline->works[at] = i;
-        timeline->end[at] = work->end > covered ? work->end : covered;
-        timeline->busy[at] =
-            (at ? timeline->busy[at - 1] : 0) + (work->end > from ? work->end - from : 0);
+    const struct groups *works = &timelines->works;
+    for (size_t s = 0; s < run->stream_count; s++) {
+        const uint32_t begin = works->begins[s], count = works->begins[s + 1] - begin;
+        struct timeline *line = &timelines->by_stream[s];
+        *line = (struct timeline){works->members + begin, timelines->times + begin,
+            timelines->times + run->work_count + begin, count, 0};
+        for (uint32_t at = 0; at < count; at++) {
+            const struct work *work = &run->works[line->works[at]];
+            const int64_t covered = at ? line->end[at - 1] : work->begin,
+                          from = covered > work->begin ? covered : work->begin;
+            line->end[at] = work->end > covered ? work->end : covered;
+            line->busy[at] =
+                (at ? line->busy[at - 1] : 0) + (work->end > from ? work->end - from : 0);
+        }
     }
 }
 
@@ -63,9 +53,7 @@ struct busy_stream {
 static int by_device_and_busy(const void *left, const void *right)
 {
     const struct busy_stream *a = left, *b = right;
-    if (a->device != b->device) return a->device < b->device ? -1 : 1;
-    if (a->busy != b->busy) return a->busy > b->busy ? -1 : 1;
-    return a->stream < b->stream ? -1 : a->stream > b->stream;
+    return ORDER(a->device, b->device) ?: ORDER(b->busy, a->busy) ?: ORDER(a->stream, b->stream);
 }
 
 static void rank(struct timelines *timelines, const struct run *run)
@@ -95,10 +83,9 @@ static void timelines_make(struct timelines *timelines, const struct run *run)
         .by_stream = array_zeros(run->stream_count, sizeof *timelines->by_stream),
         .busiest = array_zeros(run->stream_count, sizeof *timelines->busiest),
         .first = array_zeros(run->device_count + 1, sizeof *timelines->first),
-        .works = array_zeros(run->work_count, sizeof *timelines->works),
+        .works = groups_make(run->stream_count, run->work_count, stream_of_work, run),
         .times = array_zeros(run->work_count, 2 * sizeof *timelines->times),
     };
-    lay_out(timelines, run);
     fill(timelines, run);
     rank(timelines, run);
 }
@@ -108,7 +95,7 @@ static void timelines_free(struct timelines *timelines)
     free(timelines->by_stream);
     free(timelines->busiest);
     free(timelines->first);
-    free(timelines->works);
+    groups_free(&timelines->works);
     free(timelines->times);
 }
 
@@ -190,8 +177,7 @@ struct queued {
 
 static int by_time(const void *left, const void *right)
 {
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return a < b ? -1 : a > b;
+    return ORDER(*(const int64_t *)left, *(const int64_t *)right);
 }
 
 /* Work of a stream that was enqueued before the work before it was done is one time with it. */
@@ -225,30 +211,12 @@ static void make(
     free(used);
 }
 
-/* How many of the times lie before or at `at`. */
-static size_t until(const int64_t *times, size_t count, int64_t at)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (times[middle] <= at) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
 static size_t queued_streams(struct queued *queued, const struct run *run, const struct hold *holds,
     uint32_t device, int64_t at)
 {
     if (!queued->made) make(queued, run, holds, device);
-    return until(queued->begins, queued->count, at) - until(queued->ends, queued->count, at);
-}
-
-static void queued_free(struct queued *queued)
-{
-    free(queued->begins);
-    free(queued->ends);
-    *queued = (struct queued){0};
+    return FIRST_NOT(i, 0, queued->count, queued->begins[i] <= at) -
+           FIRST_NOT(i, 0, queued->count, queued->ends[i] <= at);
 }
 
 /* --- late work --- */
@@ -292,7 +260,7 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t *moved_of(const struct search *s, uint32_t stream)
 {
-    return s->moved + (s->timelines.by_stream[stream].works - s->timelines.works);
+    return s->moved + (s->timelines.by_stream[stream].works - s->timelines.works.members);
 }
 
 /* Of work that had begun before `at`; of what is under way then, what has run of it. */
@@ -427,9 +395,7 @@ static void keep(struct search *s, struct late late, int64_t lost)
 {
     struct overlap *found = s->found;
     late.lost = lost;
-    found->lates =
-        array_room(found->lates, found->late_count, &found->late_capacity, sizeof *found->lates);
-    found->lates[found->late_count++] = late;
+    array_add(found->lates, found->late_count, found->late_capacity, late);
 }
 
 /* One wait of a work that may still lose `budget`; what it lost. */
@@ -496,16 +462,13 @@ static void judge(struct search *s, uint32_t number)
 static int by_pair(const void *left, const void *right)
 {
     const struct pair *a = left, *b = right;
-    if (a->first != b->first) return a->first < b->first ? -1 : 1;
-    if (a->second != b->second) return a->second < b->second ? -1 : 1;
-    if (a->cause != b->cause) return a->cause < b->cause ? -1 : 1;
-    return a->late < b->late ? -1 : a->late > b->late;
+    return ORDER(a->first, b->first) ?: ORDER(a->second, b->second) ?: ORDER(a->cause, b->cause) ?: ORDER(a->late, b->late);
 }
 
 static int by_loss(const void *left, const void *right)
 {
     const struct pair *a = left, *b = right;
-    return a->lost != b->lost ? (a->lost > b->lost ? -1 : 1) : by_pair(left, right);
+    return ORDER(b->lost, a->lost) ?: by_pair(left, right);
 }
 
 /* A pair counts if it lost more than this share of the device's span: less cannot be told from
@@ -544,10 +507,8 @@ static void make_pairs(struct search *s, const struct idles *idles)
             sum.times++;
             if (found->lates[sum.late].lost < each[next].lost) sum.late = each[next].late;
         }
-        if (!counts(s, idles, &sum)) continue;
-        found->pairs = array_room(
-            found->pairs, found->pair_count, &found->pair_capacity, sizeof *found->pairs);
-        found->pairs[found->pair_count++] = sum;
+        if (counts(s, idles, &sum))
+            array_add(found->pairs, found->pair_count, found->pair_capacity, sum);
     }
     free(each);
     if (found->pair_count) qsort(found->pairs, found->pair_count, sizeof *found->pairs, by_loss);
@@ -566,7 +527,7 @@ void overlap_make(struct overlap *overlap, const struct run *run, const struct h
     for (size_t i = 0; i < run->stream_count; i++) s.rests[i].end = INT64_MIN;
     for (uint32_t i = 0; i < run->work_count; i++) judge(&s, i);
     make_pairs(&s, idles);
-    for (size_t i = 0; i < run->device_count; i++) queued_free(&s.queued[i]);
+    for (size_t i = 0; i < run->device_count; i++) free(s.queued[i].begins), free(s.queued[i].ends);
     free(s.queued);
     free(s.moved);
     free(s.waits);

@@ -1,9 +1,6 @@
 /* When all rows are there: puts them in order and ties them to each other. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "tools/custream/model/load.h"
-#include "tools/custream/command.h"
 
 const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", "graphs", "ranges"};
 
@@ -12,9 +9,8 @@ const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", 
 struct groups groups_make(size_t group_count, size_t row_count,
     uint32_t (*group)(const void *of, size_t i), const void *of)
 {
-    struct groups groups = {.begins = calloc(group_count + 2, sizeof *groups.begins),
-        .members = malloc((row_count + 1) * sizeof *groups.members)};
-    if (!groups.begins || !groups.members) out_of_memory();
+    struct groups groups = {array_zeros(group_count + 2, sizeof *groups.begins),
+        array_zeros(row_count, sizeof *groups.members)};
     for (size_t i = 0; i < row_count; i++)
         if (group(of, i) != UINT32_MAX) groups.begins[group(of, i) + 2]++;
     for (size_t g = 2; g <= group_count; g++) groups.begins[g] += groups.begins[g - 1];
@@ -37,8 +33,7 @@ void groups_free(struct groups *groups)
 /* The longer first where two begin at once: what encloses comes before what it encloses. */
 static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_end)
 {
-    if (a_begin != b_begin) return a_begin < b_begin ? -1 : 1;
-    return a_end > b_end ? -1 : a_end < b_end;
+    return ORDER(a_begin, b_begin) ?: ORDER(b_end, a_end);
 }
 
 #define BY_TIME(name, type) \
@@ -65,8 +60,7 @@ static int works_by_time(const void *a, const void *b)
 
 static int parts_by_number(const void *a, const void *b)
 {
-    const struct part *x = a, *y = b;
-    return x->number < y->number ? -1 : x->number > y->number;
+    return ORDER(((const struct part *)a)->number, ((const struct part *)b)->number);
 }
 
 /* Most come in order. */
@@ -85,8 +79,7 @@ struct tie {
 
 static int ties_by_number(const void *a, const void *b)
 {
-    const struct tie *x = a, *y = b;
-    return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
+    return ORDER(((const struct tie *)a)->correlation, ((const struct tie *)b)->correlation);
 }
 
 /* The calls that have a correlation, by it. */
@@ -221,7 +214,6 @@ static void piece_push(struct pieces *pieces, text name, uint32_t range)
 {
     uint32_t *first = numbers_at(&pieces->first, name, NONE),
              *last = numbers_at(&pieces->last, name, NONE);
-    pieces->next[range] = NONE;
     if (*first == NONE) *first = range;
     else pieces->next[*last] = range;
     *last = range;
@@ -251,7 +243,7 @@ static uint32_t piece_before(struct pieces *pieces, const struct run *run, text 
 /* A range that is cut where a part of the trace ends is one range. */
 static void join_ranges(struct run *run)
 {
-    struct pieces pieces = {.next = array_zeros(run->range_count, sizeof *pieces.next)};
+    struct pieces pieces = {.next = array_none(run->range_count)};
     size_t kept = 0;
     for (size_t i = 0; i < run->range_count; i++) {
         const struct range range = run->ranges[i];
@@ -305,10 +297,8 @@ static void settle_devices(struct run *run)
         snprintf(path, sizeof path, "deviceProperties.%u.id", n);
         if (!run_fact(run, path)) break;
         const uint32_t id = run_count(run, path, 0);
-        for (size_t d = 0; d < run->device_count; d++) {
-            if (run->devices[d].ordinal != id) continue;
-            settle_device(run, &run->devices[d], n);
-        }
+        for (size_t d = 0; d < run->device_count; d++)
+            if (run->devices[d].ordinal == id) settle_device(run, &run->devices[d], n);
     }
 }
 
@@ -340,7 +330,7 @@ static void loading_free(struct run *run)
     struct loading *l = run->loading;
     if (!l) return;
     struct numbers *const maps[] = {
-        &l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->facts, &l->open_ranges};
+        &l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->open_ranges};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) numbers_free(maps[i]);
     free(l);
     run->loading = NULL;
@@ -371,9 +361,10 @@ void run_free(struct run *run)
 {
     loading_free(run);
     void *const tables[] = {run->calls, run->works, run->shapes, run->callbacks, run->streams,
-        run->devices, run->threads, run->ranges, run->losses, run->facts, run->parts, run->works_of,
+        run->devices, run->threads, run->ranges, run->losses, run->parts, run->works_of,
         run->sampled};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+    facts_free(&run->facts);
     groups_free(&run->thread_calls);
     texts_free(&run->texts);
     *run = (struct run){0};

@@ -3,21 +3,14 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "tools/custream/command.h"
 
 struct table *report_table(struct report *report, const char *key, const char *title,
     const struct column *columns, size_t column_count)
 {
-    report->tables = array_room(
-        report->tables, report->table_count, &report->table_capacity, sizeof *report->tables);
-    struct table *table = &report->tables[report->table_count++];
-    *table = (struct table){
-        .key = key, .title = title, .columns = columns, .column_count = column_count};
-    return table;
+    array_add(report->tables, report->table_count, report->table_capacity,
+        (struct table){
+            .key = key, .title = title, .columns = columns, .column_count = column_count});
+    return &report->tables[report->table_count - 1];
 }
 
 struct cell *table_row(struct table *table)
@@ -33,12 +26,10 @@ const char *report_text(struct report *report, const char *format, ...)
 {
     char *made;
     va_list args;
-    report->owned = array_room(
-        report->owned, report->owned_count, &report->owned_capacity, sizeof *report->owned);
     va_start(args, format);
     if (vasprintf(&made, format, args) < 0) out_of_memory();
     va_end(args);
-    return report->owned[report->owned_count++] = made;
+    return array_add(report->owned, report->owned_count, report->owned_capacity, made);
 }
 
 const struct table *report_find(const struct report *report, const char *key)
@@ -104,11 +95,8 @@ void report_free(struct report *report)
 struct tally *tally_of(struct tallies *tallies, uint64_t key)
 {
     const uint32_t at = *numbers_at(&tallies->index, key, (uint32_t)tallies->count);
-    if (at == tallies->count) {
-        tallies->rows =
-            array_room(tallies->rows, tallies->count, &tallies->capacity, sizeof *tallies->rows);
-        tallies->rows[tallies->count++] = (struct tally){.key = key};
-    }
+    if (at == tallies->count)
+        array_add(tallies->rows, tallies->count, tallies->capacity, (struct tally){.key = key});
     return &tallies->rows[at];
 }
 
@@ -125,8 +113,7 @@ void tally_add(struct tally *tally, int64_t duration)
 static int longer_first(const void *a, const void *b)
 {
     const struct tally *one = a, *other = b;
-    if (one->total != other->total) return one->total < other->total ? 1 : -1;
-    return (one->key > other->key) - (one->key < other->key);
+    return ORDER(other->total, one->total) ?: ORDER(one->key, other->key);
 }
 
 void tallies_sort(struct tallies *tallies)
@@ -149,14 +136,14 @@ static double tally_cell(const struct tally *tally, unsigned from)
     return by > 0 ? tally->sum[(from - CELL_RATIO_0) / TALLY_SUMS] / by : NAN;
 }
 
-void tallies_put(struct tallies *tallies, struct table *table, const unsigned char *from,
+void tallies_put(struct tallies *tallies, struct table *table,
     void (*own)(const void *of, const struct tally *tally, struct cell *row), const void *of)
 {
     tallies_sort(tallies);
     for (size_t i = 0; i < tallies->count; i++) {
         struct cell *row = table_row(table);
         for (size_t c = 0; c < table->column_count; c++)
-            row[c].number = tally_cell(&tallies->rows[i], from[c]);
+            row[c].number = tally_cell(&tallies->rows[i], table->columns[c].from);
         own(of, &tallies->rows[i], row);
     }
     tallies_free(tallies);

@@ -6,15 +6,9 @@
 #ifndef CS_MODEL_TABLE_H
 #define CS_MODEL_TABLE_H
 
-#include <stdbool.h>
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "tools/custream/model/model.h"
-#include "tools/custream/show.h"
-#include "tools/custream/trace/numbers.h"
 
 /* What a column is besides, as bits. */
 enum column_role {
@@ -30,6 +24,7 @@ struct column {
         *title; /* key: for programs, kept for ever ("idle_ns"); title: for people ("idle") */
     enum unit unit;
     unsigned role; /* enum column_role */
+    unsigned from; /* of rows that are tallies: the cell, CELL_TIMES and so on */
 };
 
 struct cell {
@@ -103,11 +98,6 @@ void tally_add(struct tally *tally, int64_t duration);
 void tallies_sort(struct tallies *tallies);
 void tallies_free(struct tallies *tallies);
 
-/* A key of two numbers, and these again. */
-static inline uint64_t key_of(uint32_t high, uint32_t low) { return (uint64_t)high << 32 | low; }
-static inline uint32_t key_high(uint64_t key) { return (uint32_t)(key >> 32); }
-static inline uint32_t key_low(uint64_t key) { return (uint32_t)key; }
-
 static inline double tally_mean(const struct tally *tally)
 {
     return (double)tally->total / (double)tally->times;
@@ -128,12 +118,13 @@ enum {
 #define CELL_SUM(a)      (CELL_SUM_0 + (a))
 #define CELL_RATIO(a, b) (CELL_RATIO_0 + (a) * TALLY_SUMS + (b))
 /* Rows of all tallies, the longest total first, and frees them. */
-void tallies_put(struct tallies *tallies, struct table *table, const unsigned char *from,
+void tallies_put(struct tallies *tallies, struct table *table,
     void (*own)(const void *of, const struct tally *tally, struct cell *row), const void *of);
 
 /* A row of a table whose columns are the array `columns`: its cells in their order. */
-#define CELL_TEXT(word)     ((struct cell){.text = (word), .number = NAN})
-#define CELL_NUMBER(amount) ((struct cell){.number = (double)(amount)})
+#define CELL(value) \
+    ((struct cell){_Generic((value), char *: (value), const char *: (value), default: NULL), \
+        _Generic((value), char *: NAN, const char *: NAN, default: (value))})
 #define TABLE_PUT(table, columns, ...) \
     do { \
         const struct cell put[] = {__VA_ARGS__}; \

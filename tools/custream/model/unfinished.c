@@ -1,11 +1,6 @@
 #include "tools/custream/model/unfinished.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "tools/custream/command.h"
 #include "tools/custream/model/views.h"
-#include "tools/custream/trace/numbers.h"
 
 /* --- queues: the operations of each stream in the order of their calls, and how far each stream is
  * known to have got --- */
@@ -72,20 +67,14 @@ static uint32_t stream_of_operation(const void *run, size_t i)
 static void step_add(struct queues *q, uint32_t stream, uint32_t until)
 {
     if (until <= q->done[stream]) return;
-    q->steps = array_room(q->steps, q->step_count, &q->step_capacity, sizeof *q->steps);
-    q->steps[q->step_count++] = (struct queue_step){stream, until};
+    array_add(q->steps, q->step_count, q->step_capacity, (struct queue_step){stream, until});
 }
 
 /* How many of its operations come before that call. */
 static uint32_t count_before(const struct queues *q, uint32_t stream, uint32_t call)
 {
-    uint32_t low = 0, high = queue_length(q, stream);
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (queue_call(q, stream, middle) < call) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+    return (uint32_t)FIRST_NOT(
+        n, 0, queue_length(q, stream), queue_call(q, stream, (uint32_t)n) < call);
 }
 
 /* What an operation waited for because of the legacy default stream has ended with it. */
@@ -315,17 +304,15 @@ static void queues_make(struct queues *q, const struct run *run)
         .several = run_has_contexts(run),
         .operations = groups_make(run->stream_count, run->call_count, stream_of_operation, run)};
     q->domain = legacy_domains(run, &domains);
-    q->legacy = array_zeros(domains, sizeof *q->legacy);
+    q->legacy = array_none(domains);
     q->done = array_zeros(run->stream_count, sizeof *q->done);
     q->place = array_zeros(run->call_count, sizeof *q->place);
-    q->record = array_zeros(run->call_count, sizeof *q->record);
-    for (size_t d = 0; d < domains; d++) q->legacy[d] = NONE;
+    q->record = array_none(run->call_count);
     for (uint32_t s = 0; s < run->stream_count; s++) {
         if (q->domain[s] != NONE && run->streams[s].origin == ORIGIN_LEGACY)
             q->legacy[q->domain[s]] = s;
         for (uint32_t n = 0; n < queue_length(q, s); n++) q->place[queue_call(q, s, n)] = n;
     }
-    for (size_t i = 0; i < run->call_count; i++) q->record[i] = NONE;
     pass_over(q);
     go_on(q);
 }
@@ -478,9 +465,7 @@ static void circles_find(struct unfinished *of, const struct queues *q)
 static int by_circle_and_call(const void *a, const void *b)
 {
     const struct unfinished_stream *x = a, *y = b;
-    const uint32_t cx = x->circle - 1, cy = y->circle - 1; /* none: the last */
-    if (cx != cy) return cx < cy ? -1 : 1;
-    return x->call < y->call ? -1 : x->call > y->call;
+    return ORDER(x->circle - 1, y->circle - 1) ?: ORDER(x->call, y->call); /* no circle: the last */
 }
 
 static void rows_index(struct unfinished *u)
@@ -493,9 +478,8 @@ void unfinished_make(struct unfinished *u, const struct run *run)
     struct queues q;
     queues_make(&q, run);
     *u = (struct unfinished){.streams = array_zeros(run->stream_count, sizeof *u->streams),
-        .row_of = array_zeros(run->stream_count, sizeof *u->row_of)};
+        .row_of = array_none(run->stream_count)};
     for (uint32_t s = 0; s < run->stream_count; s++) {
-        u->row_of[s] = NONE;
         const uint32_t length = queue_length(&q, s), done = q.done[s];
         if (done == length) {
             u->idle += length > 0;

@@ -1,11 +1,8 @@
 #include "tools/custream/model/views.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "tools/custream/command.h"
 #include "tools/custream/model/table.h"
-#include "tools/custream/trace/numbers.h"
 
 /* --- parts --- */
 
@@ -182,24 +179,20 @@ static uint32_t thread_of_range(const void *run, size_t i)
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
 {
     ranges->by_thread = groups_make(run->thread_count, run->range_count, thread_of_range, run);
-    ranges->parent = malloc((run->range_count + 1) * sizeof *ranges->parent);
-    if (!ranges->parent) out_of_memory();
+    ranges->parent = array_none(run->range_count);
     for (uint32_t t = 0; t < run->thread_count; t++) parents_make(ranges, run, t);
 }
 
 uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
     int64_t at, int64_t *until)
 {
-    uint32_t low = ranges->by_thread.begins[thread], high = ranges->by_thread.begins[thread + 1];
-    const uint32_t first = low, end = high;
-    while (low < high) { /* the first that begins after `at` */
-        const uint32_t middle = low + (high - low) / 2;
-        if (range_in(ranges, run, middle)->begin > at) high = middle;
-        else low = middle + 1;
-    }
-    if (low < end && range_in(ranges, run, low)->begin < *until)
-        *until = range_in(ranges, run, low)->begin;
-    uint32_t place = low > first ? low - 1 : NONE;
+    const uint32_t first = ranges->by_thread.begins[thread],
+                   end = ranges->by_thread.begins[thread + 1],
+                   after = (uint32_t)FIRST_NOT(
+                       i, first, end, range_in(ranges, run, (uint32_t)i)->begin <= at);
+    if (after < end && range_in(ranges, run, after)->begin < *until)
+        *until = range_in(ranges, run, after)->begin;
+    uint32_t place = after > first ? after - 1 : NONE;
     while (place != NONE && range_in(ranges, run, place)->end <= at) place = ranges->parent[place];
     if (place == NONE) return NONE;
     if (range_in(ranges, run, place)->end < *until) *until = range_in(ranges, run, place)->end;
@@ -285,20 +278,15 @@ struct before before_first_work(const struct run *run, const struct span *device
 
 bool run_has_contexts(const struct run *run)
 {
+    static const enum cs_call makes[] = {CS_CALL_cuCtxCreate, CS_CALL_cuCtxCreate_v2,
+        CS_CALL_cuCtxCreate_v3, CS_CALL_cuCtxCreate_v4, CS_CALL_cuCtxFromGreenCtx};
     size_t made = 0;
     bool primary = false;
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         if (call_kind(call) != CS_KIND_CONTEXT || call->result) continue;
-        switch (call->call) {
-        case CS_CALL_cuCtxCreate:
-        case CS_CALL_cuCtxCreate_v2:
-        case CS_CALL_cuCtxCreate_v3:
-        case CS_CALL_cuCtxCreate_v4:
-        case CS_CALL_cuCtxFromGreenCtx: made++; break;
-        case CS_CALL_cuDevicePrimaryCtxRetain: primary = true; break;
-        default: break;
-        }
+        for (size_t m = 0; m < sizeof makes / sizeof *makes; m++) made += call->call == makes[m];
+        primary |= call->call == CS_CALL_cuDevicePrimaryCtxRetain;
     }
     return made + primary > 1;
 }
@@ -323,14 +311,13 @@ static uint32_t *only_contexts(const struct run *run)
 uint32_t *legacy_domains(const struct run *run, size_t *count)
 {
     struct numbers contexts = {0};
-    uint32_t *only = only_contexts(run), *of = array_zeros(run->stream_count, sizeof *of);
+    uint32_t *only = only_contexts(run), *of = array_none(run->stream_count);
     *count = 0;
     for (size_t s = 0; s < run->stream_count; s++) {
         const struct stream *stream = &run->streams[s];
         const uint32_t context = stream->context ? stream->context : only[stream->device];
-        of[s] = NONE;
         if (!stream->known || stream->non_blocking || context == NONE) continue;
-        uint32_t *at = numbers_at(&contexts, (uint64_t)stream->device << 32 | context, NONE);
+        uint32_t *at = numbers_at(&contexts, key_of(stream->device, context), NONE);
         if (*at == NONE) *at = (uint32_t)(*count)++;
         of[s] = *at;
     }
@@ -368,9 +355,8 @@ struct sweep {
 
 static void running_push(struct running *running, struct ending ending)
 {
-    running->heap =
-        array_room(running->heap, running->count, &running->capacity, sizeof *running->heap);
-    size_t at = running->count++;
+    size_t at = running->count;
+    array_add(running->heap, running->count, running->capacity, ending);
     for (size_t parent; at && running->heap[parent = (at - 1) / 2].end > ending.end; at = parent)
         running->heap[at] = running->heap[parent];
     running->heap[at] = ending;

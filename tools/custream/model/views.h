@@ -4,10 +4,7 @@
 
 #include "tools/custream/model/model.h"
 
-/* What the parts of a run say together: of it as a whole, also where not all of them are among the
- * files. */
-/* Whether every part is there, from the first to the newest one of them. Also of a run in one file.
- */
+/* Whether every part is there, from the first to the newest one. Also of a run in one file. */
 bool parts_all(const struct run *run);
 
 /* What was lost in the parts that are there, and in all up to the newest of them. The parts do not
@@ -18,21 +15,15 @@ bool parts_continue(const struct run *run);
 
 /* GPU work that has no times. */
 struct untimed {
-    double without_times,
-        launches; /* the sums of the parts: work that came in a later part is in them */
-    double all;   /* both, without that work, of all parts up to the newest one */
-    bool said;    /* `all` is from what the parts say of all parts */
-    bool at_most; /* and some of it may have come since */
+    double without_times, launches; /* the sums of the parts, with work that came in a later part */
+    double all;                     /* both, without that work, of all parts up to the newest one */
+    bool said;                      /* `all` is from what the parts say of all parts */
+    bool at_most;                   /* and some of it may have come since */
 };
 struct untimed parts_untimed(const struct run *run);
 
-/* How much of its device a kernel fills: an estimate from its launch, without asking a device. */
-/*
- * Blocks of the launch over the blocks that the device holds at once. 1.0 and more: the kernel
- * alone fills it. NAN: not known, since the work is no kernel, or the trace lacks its shape or the
- * device's number of multiprocessors. The limits of a multiprocessor are the trace's
- * deviceProperties, and where those lack them the ones of compute capability 9.0.
- */
+/* How much of its device a kernel fills, by its launch: blocks over those that the device holds at
+ * once. NAN: not known, or no kernel. */
 double kernel_fills(const struct run *run, const struct work *work);
 
 /* The host's waits for the GPU, seen from the calls that came after them. */
@@ -41,15 +32,13 @@ struct host_wait {
     uint32_t stream; /* that it waited for; NONE: for several, or not known */
 };
 
-/* One by call of the run. The caller frees it. Ends the process where there is no memory. */
+/* One by call of the run. The caller frees it. */
 struct host_wait *host_waits_make(const struct run *run);
 
-/* Whether the call waits until the GPU has done something: a synchronisation, or a copy that may
- * wait for itself. */
+/* Whether the call waits for the GPU: a synchronisation, or a copy that may wait for itself. */
 bool call_waits(const struct call *call);
 
-/* The ranges of each thread as the stack that they were, and which was the innermost at a moment.
- */
+/* The ranges of each thread as the stack that they were. */
 struct thread_ranges {
     struct groups by_thread;
     uint32_t *parent; /* by place among the members: the place of the range around it; NONE */
@@ -78,8 +67,7 @@ bool gap_next(const struct idles *idles, const struct run *run, size_t *at, stru
 /* How long a run lasted before each device's first work, and which calls the host was in meanwhile.
  */
 struct before {
-    double ns; /* from the first thing in the trace to the device's first work; NAN: there may be
-                  earlier work that is not in the trace */
+    double ns; /* from the first thing in the trace; NAN: earlier work may be missing */
     text call; /* the one that took the most of it, on all threads together; 0: none was made */
     double times, call_ns;
     double no_call_ns; /* in which no thread was in a call; NAN: calls are missing there */
@@ -87,24 +75,20 @@ struct before {
 
 struct before before_first_work(const struct run *run, const struct span *device);
 
-/* Which streams the legacy default stream orders. */
-/* By stream: the number of its context of a device, where its legacy default stream and its
- * blocking streams wait for each other; NONE: it is non-blocking, or its flags or context are not
- * known, and nothing is said of the legacy stream. The caller's to free. */
+/* By stream: the number of its context, in which the legacy default stream and blocking streams
+ * wait for each other; NONE: it is non-blocking, or not known. The caller's to free. */
 uint32_t *legacy_domains(const struct run *run, size_t *count);
 
 /* Whether the program had more than one context in its time: which one was current at a call is not
  * in the trace. */
 bool run_has_contexts(const struct run *run);
 
-/* How many streams of each device were at work at once, and how long each of them was so alone. A
- * stream with two pieces of work at once counts once. */
+/* How many streams of each device were at work at once, and how long each was so alone. */
 enum { AT_WORK = 4 };
 
 struct concurrency {
     struct device_load {
-        int64_t at_work[AT_WORK]; /* ns with 0, 1, 2, and 3 or more streams at work, from its first
-                                     to its last work */
+        int64_t at_work[AT_WORK]; /* ns with 0, 1, 2, and 3 or more streams at work */
         double stream_time;       /* the sum of its streams' busy times, in ns */
     } *devices;                   /* by index */
     struct stream_load {
@@ -112,7 +96,6 @@ struct concurrency {
     } *streams;              /* by index */
 };
 
-/* Ends the process where there is no memory. */
 void concurrency_make(struct concurrency *concurrency, const struct run *run);
 void concurrency_free(struct concurrency *concurrency);
 

@@ -1,15 +1,9 @@
 #include "tools/custream/report/inside.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "shim/base/append.h"
-#include "tools/custream/command.h"
-#include "tools/custream/show.h"
 
 struct condition {
     const char *text; /* as it was given; must outlive the condition */
@@ -56,9 +50,8 @@ static const char *read_name(struct condition *condition, const char *at)
     return skip_blanks(at + length);
 }
 
-static bool refuse(char error[CONDITION_MAX], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static bool refuse(char error[CONDITION_MAX], const char *format, ...)
+static __attribute__((format(printf, 2, 3))) bool refuse(
+    char error[CONDITION_MAX], const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -96,37 +89,26 @@ static bool read_number(struct condition *condition, const char *at)
     return false;
 }
 
-/* How much a metric differs: by a share of what it was, or by as much. */
-static bool read_change(
-    struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
-{
-    static const char *const allowed[] = {[UNIT_COUNT] = "as in +5% or +100",
-        [UNIT_NS] = "as in +5% or +10ms (ns, us, ms, s)",
-        [UNIT_SHARE] = "as in +5% or +10ms (ns, us, ms, s)"};
-    const enum unit absolute = metric == UNIT_SHARE ? UNIT_NS : metric;
-    condition->change = true;
-    if (!read_number(condition, at + 1) ||
-        (condition->unit != UNIT_SHARE && condition->unit != absolute))
-        return refuse(error, "a change of '%s' is a number with a unit, %s", condition->name,
-            allowed[metric]);
-    if (*at == '-') condition->value = -condition->value;
-    return true;
-}
-
-/* The value and its unit, as far as the metric's unit allows it. */
+/* The value, or how much it changes, as far as the metric's unit allows it. */
 static bool read_value(
     struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
 {
-    static const char *const allowed[] = {[UNIT_COUNT] = "a count",
-        [UNIT_NS] = "a time, as in 5ms (ns, us, ms, s)",
-        [UNIT_SHARE] = "a share, as in 20% or 0.2, or a time, as in 5ms (ns, us, ms, s)"};
-    if (!read_number(condition, at))
-        return refuse(error, "'%s' needs %s", condition->name, allowed[metric]);
-    if (metric == UNIT_SHARE && condition->unit == UNIT_COUNT && condition->value <= 1)
+    static const char *const allowed[][2] = {[UNIT_COUNT] = {"a count", "as in +5% or +100"},
+        [UNIT_NS] = {"a time, as in 5ms (ns, us, ms, s)", "as in +5% or +10ms (ns, us, ms, s)"},
+        [UNIT_SHARE] = {"a share, as in 20% or 0.2, or a time, as in 5ms (ns, us, ms, s)",
+            "as in +5% or +10ms (ns, us, ms, s)"}};
+    const bool share = metric == UNIT_SHARE, change = *at == '+' || *at == '-',
+               read = read_number(condition, at + change);
+    condition->change = change;
+    if (*at == '-') condition->value = -condition->value;
+    if (share && !change && condition->unit == UNIT_COUNT && condition->value <= 1)
         condition->unit = UNIT_SHARE;
-    if (condition->unit == metric || (metric == UNIT_SHARE && condition->unit == UNIT_NS))
+    if (read &&
+        (condition->unit == (share && change ? UNIT_NS : metric) ||
+            (change && condition->unit == UNIT_SHARE) || (share && condition->unit == UNIT_NS)))
         return true;
-    return refuse(error, "'%s' needs %s", condition->name, allowed[metric]);
+    return refuse(error, change ? "a change of '%s' is a number with a unit, %s" : "'%s' needs %s",
+        condition->name, allowed[metric][change]);
 }
 
 /* A metric may be called without its "_ns": "wall". */
@@ -159,10 +141,9 @@ static bool condition_read(
     if (condition->relation == RELATIONS)
         return refuse(error, "'%s' needs one of >, >=, <, <=, ==, != and a value", condition->name);
     at = skip_blanks(at + strlen(relations[condition->relation].sign));
-    if (*at != '+' && *at != '-') return read_value(condition, unit, at, error);
-    if (!compares)
+    if (!compares && (*at == '+' || *at == '-'))
         return refuse(error, "a value has no sign: a report compares nothing with an earlier one");
-    return read_change(condition, unit, at, error);
+    return read_value(condition, unit, at, error);
 }
 
 /* --- whether it holds --- */
@@ -202,7 +183,6 @@ static bool is_so(const struct condition *condition, double value)
 static bool change_holds(const struct condition *condition, const struct report *before,
     const struct report *report, char reason[CONDITION_MAX])
 {
-    char from_shown[SHOWN_MAX], to_shown[SHOWN_MAX], change_shown[1 + SHOWN_MAX];
     const double from = value_of(condition, before), to = value_of(condition, report);
     enum unit unit;
     metric_find(condition->name, &unit);
@@ -216,25 +196,22 @@ static bool change_holds(const struct condition *condition, const struct report 
                           : to == from                  ? 0
                           : from > 0                    ? to / from - 1
                                                         : INFINITY;
-    const bool counted = condition->unit != UNIT_SHARE && unit == UNIT_COUNT;
-    char *at = change_shown;
-    if (counted && change > 0) *at++ = '+';
-    value_show(at,
-        condition->unit == UNIT_SHARE ? UNIT_CHANGE_SHARE
-        : counted                     ? UNIT_COUNT
-                                      : UNIT_CHANGE_NS,
+    const bool share = condition->unit == UNIT_SHARE, counted = !share && unit == UNIT_COUNT;
+    const char *shown = SHOWN(share     ? UNIT_CHANGE_SHARE
+                              : counted ? UNIT_COUNT
+                                        : UNIT_CHANGE_NS,
         change);
-    snprintf(reason, CONDITION_MAX, "%s was %s and is %s%s%s%s", condition->name,
-        value_show(from_shown, unit, from), value_show(to_shown, unit, to),
-        isfinite(change) ? " (" : "", isfinite(change) ? change_shown : "",
-        isfinite(change) ? ")" : "");
+    char behind[SHOWN_MAX + 8] = "";
+    if (isfinite(change))
+        snprintf(behind, sizeof behind, " (%s%s)", counted && change > 0 ? "+" : "", shown);
+    snprintf(reason, CONDITION_MAX, "%s was %s and is %s%s", condition->name, SHOWN(unit, from),
+        SHOWN(unit, to), behind);
     return is_so(condition, change);
 }
 
 static bool condition_holds(const struct condition *condition, const struct report *before,
     const struct report *report, char reason[CONDITION_MAX])
 {
-    char shown[SHOWN_MAX];
     if (condition->finding)
         return !(before && finding_holds(condition, before, reason)) &&
                finding_holds(condition, report, reason);
@@ -244,8 +221,7 @@ static bool condition_holds(const struct condition *condition, const struct repo
         snprintf(reason, CONDITION_MAX, "%s is not known of this run", condition->name);
         return true;
     }
-    snprintf(reason, CONDITION_MAX, "%s is %s", condition->name,
-        value_show(shown, condition->unit, value));
+    snprintf(reason, CONDITION_MAX, "%s is %s", condition->name, SHOWN(condition->unit, value));
     return is_so(condition, value);
 }
 
@@ -255,10 +231,10 @@ int conditions_add(
     struct conditions *conditions, const char *command, const char *text, bool compares)
 {
     char error[CONDITION_MAX];
-    conditions->rows = array_room(
-        conditions->rows, conditions->count, &conditions->capacity, sizeof *conditions->rows);
-    if (condition_read(&conditions->rows[conditions->count++], text, compares, error))
-        return STATUS_OK;
+    struct condition condition;
+    const bool read = condition_read(&condition, text, compares, error);
+    array_add(conditions->rows, conditions->count, conditions->capacity, condition);
+    if (read) return STATUS_OK;
     return complain(command, "--fail-if='%.100s': %s", text, error);
 }
 

@@ -7,13 +7,6 @@
  */
 #include "tools/custream/report/inside.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "tools/custream/command.h"
-#include "tools/custream/show.h"
-
 enum {
     LANE_COLUMNS = 2000,
     LANE_HEIGHT = 8, /* as many steps of how much of a column is filled */
@@ -41,8 +34,8 @@ struct lane {
 
 static void lane_add(struct lane *lane, int64_t begin, int64_t end, int class, size_t row)
 {
-    lane->pieces = array_room(lane->pieces, lane->count, &lane->capacity, sizeof *lane->pieces);
-    lane->pieces[lane->count++] = (struct piece){begin, end, class, (uint32_t)row};
+    array_add(lane->pieces, lane->count, lane->capacity,
+        (struct piece){begin, end, class, (uint32_t)row});
 }
 
 static double column_of(const struct lane *lane, int64_t time)
@@ -62,18 +55,13 @@ static void rectangle_put(const struct lane *lane, int class, double from, doubl
 
 static void piece_title(const struct lane *lane, const struct piece *piece)
 {
-    char lasted[SHOWN_MAX], began[SHOWN_MAX];
     const struct run *run = &lane->of->run;
-    value_show(lasted, UNIT_NS, (double)(piece->end - piece->begin));
-    value_show(began, UNIT_NS, (double)(piece->begin - lane->span->begin));
-    if (lane->letter == 'k') {
-        html_put(lane->file, text_in(run, run->works[piece->row].name));
-        fprintf(lane->file, ": %s, from %s on", lasted, began);
-        return;
-    }
-    const uint32_t next = lane->of->idles.rows[piece->row].next;
-    html_put(lane->file, cause_info[piece->class].title);
-    fprintf(lane->file, ": %s, from %s on", lasted, began);
+    const bool work = lane->letter == 'k';
+    html_put(lane->file,
+        work ? text_in(run, run->works[piece->row].name) : cause_info[piece->class].title);
+    fprintf(lane->file, ": %s, from %s on", SHOWN(UNIT_NS, piece->end - piece->begin),
+        SHOWN(UNIT_NS, piece->begin - lane->span->begin));
+    const uint32_t next = work ? NONE : lane->of->idles.rows[piece->row].next;
     if (next == NONE) return;
     fputs(", before ", lane->file);
     html_put(lane->file, text_in(run, run->works[next].name));
@@ -185,16 +173,14 @@ static int by_works(const void *left, const void *right, void *of)
     const struct run *run = of;
     const struct stream *a = &run->streams[*(const uint32_t *)left],
                         *b = &run->streams[*(const uint32_t *)right];
-    return a->works != b->works ? (a->works > b->works ? -1 : 1)
-                                : (a->lane > b->lane) - (a->lane < b->lane);
+    return ORDER(b->works, a->works) ?: ORDER(a->lane, b->lane);
 }
 
 static int by_lane(const void *left, const void *right, void *of)
 {
     const struct run *run = of;
-    const uint32_t a = run->streams[*(const uint32_t *)left].lane,
-                   b = run->streams[*(const uint32_t *)right].lane;
-    return (a > b) - (a < b);
+    return ORDER(
+        run->streams[*(const uint32_t *)left].lane, run->streams[*(const uint32_t *)right].lane);
 }
 
 /* The streams of a device that have work, the STREAMS_SHOWN with most of it first, and those in the
@@ -205,9 +191,8 @@ static uint32_t *streams_of(const struct run *run, size_t device, size_t *count)
     size_t capacity = 0;
     *count = 0;
     for (size_t s = 0; s < run->stream_count; s++) {
-        if (run->streams[s].device != device || !run->streams[s].works) continue;
-        streams = array_room(streams, *count, &capacity, sizeof *streams);
-        streams[(*count)++] = (uint32_t)s;
+        if (run->streams[s].device == device && run->streams[s].works)
+            array_add(streams, *count, capacity, (uint32_t)s);
     }
     if (*count) {
         qsort_r(streams, *count, sizeof *streams, by_works, (void *)run);
@@ -229,14 +214,14 @@ static void stream_lanes_put(struct lane *lane, const struct groups *by, size_t 
     uint32_t *streams = streams_of(run, device, &count);
     lane->letter = 'k';
     for (size_t s = 0; s < count && s < STREAMS_SHOWN; s++) {
-        char works[SHOWN_MAX], description[SHOWN_MAX + 32];
+        char description[SHOWN_MAX + 32];
         const struct stream *stream = &run->streams[streams[s]];
         for (uint32_t i = by->begins[streams[s]]; i < by->begins[streams[s] + 1]; i++) {
             const struct work *work = &run->works[by->members[i]];
             lane_add(lane, work->begin, work->end, (int)work->kind, by->members[i]);
         }
-        snprintf(description, sizeof description, "%s pieces of work",
-            value_show(works, UNIT_COUNT, (double)lane->count));
+        snprintf(
+            description, sizeof description, "%s pieces of work", SHOWN(UNIT_COUNT, lane->count));
         lane_put(lane, text_in(run, stream->name), description);
     }
     if (count > STREAMS_SHOWN)
@@ -256,11 +241,9 @@ static void device_put(FILE *file, const struct model *of, const struct groups *
     idle_lane_put(&lane, device);
     stream_lanes_put(&lane, by, device);
     fputs("<div class=\"lane axis\"><span></span><div>", file);
-    for (int quarter = 0; quarter <= 4; quarter++) {
-        char shown[SHOWN_MAX];
+    for (int quarter = 0; quarter <= 4; quarter++)
         fprintf(file, "<span>%s</span>",
-            value_show(shown, UNIT_NS, (double)(span->end - span->begin) * quarter / 4));
-    }
+            SHOWN(UNIT_NS, (double)(span->end - span->begin) * quarter / 4));
     fputs("</div></div></div>\n", file);
     free(lane.pieces);
 }

@@ -4,42 +4,13 @@
 
 #include "tools/custream/report/report.h"
 
-/* --- sections: each reads the model and adds its tables --- */
-
-/* Why a table is empty that needs all work: "Absent: ..."; NULL where all work has times, or none.
- */
+/* Why a table is empty that needs all work: "Absent: ..."; NULL where all work has times. */
 const char *sample_note(struct report *report, const struct run *run);
 
-void section_run(struct report *report, const struct model *of);     /* "run", "devices" */
-void section_idle(struct report *report, const struct model *of);    /* "idle", "idle_host" */
-void section_overlap(struct report *report, const struct model *of); /* "serialized" */
-void section_host(struct report *report, const struct model *of);    /* "host_waits" */
-void section_streams(struct report *report, const struct model *of); /* "streams" */
-void section_work(
-    struct report *report, const struct model *of); /* "kernels", "copies", "graphs" */
-void section_calls(struct report *report, const struct model *of);    /* "calls" */
-void section_ranges(struct report *report, const struct model *of);   /* "ranges" */
-void section_steps(struct report *report, const struct model *of);    /* "steps" */
-void section_findings(struct report *report, const struct model *of); /* "findings" */
-
-struct step_reader {
-    const struct run *run;
-    const struct idles *idles;
-    size_t *device_idles; /* by device: its first row in idles; behind the last device's, where they
-                             end */
-};
-
-struct step_reader step_reader_make(const struct run *run, const struct idles *idles);
-void step_reader_free(struct step_reader *reader);
-
-/*
- * The kernel, copy, call or cause of idle time that took the most more in ranges[slowest] than on
- * average in the `count` ranges, all of one thread; NULL if nothing did, or the range took hardly
- * longer than the others. A call that waits is named only where nothing else makes up for half of
- * what the range took more.
- */
-const char *step_difference(const struct step_reader *reader, struct report *report,
-    const uint32_t *ranges, uint32_t count, uint32_t slowest);
+/* A section reads the model and adds its tables. */
+typedef void section(struct report *report, const struct model *of);
+section section_run, section_idle, section_overlap, section_host, section_streams, section_work,
+    section_calls, section_ranges, section_steps, section_findings;
 
 /* --- metrics --- */
 
@@ -83,47 +54,33 @@ struct findings {
     size_t count, capacity;
 };
 
-/* How much of what a rule looks for shows in the calls alone. */
-enum in_calls { CALLS_NONE, CALLS_PART, CALLS_ALL };
+/* Where it shows what a rule looks for. Only those of the first have to cost something. */
+enum shows { IN_COSTS, ANYWAY, PARTLY_IN_CALLS, IN_CALLS };
 
+typedef void looker(struct findings *to);
 struct rule {
     const char *id, *title;
-    void (*look)(struct findings *to);
-    bool costless; /* it is said whatever it costs */
-    enum in_calls in_calls;
+    looker *look;
+    enum shows shows;
     const char *remedy;
 };
 extern const struct rule rules[];
 extern const size_t rule_count;
 
-/* One find of the rule that looks. Left out if it cost less than it takes to be worth a change, on
- * that device (NONE: on none). */
+/* One find of the rule that looks, with its evidence. Left out if it cost less than it takes to be
+ * worth a change, on that device (NONE: on none). */
 void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times,
-    const char *evidence);
+    const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/* Texts for evidence: "1.234 ms"; a stream's name, with its GPU where there are several; a thread's
- * name. */
-const char *find_time(struct findings *to, double ns);
+/* Names for evidence; a stream's has its GPU where there are several. */
 const char *find_stream(struct findings *to, uint32_t stream);
+const char *find_device(struct findings *to, uint32_t device);
 const char *find_thread(struct findings *to, uint32_t thread);
 
-/* The rules, by file. */
-void look_legacy(struct findings *to); /* rules_order.c */
-void look_blocking(struct findings *to);
-void look_hardware_queues(struct findings *to);
-void look_host_functions(struct findings *to);
-void look_stale_waits(struct findings *to); /* rules_events.c */
-void look_idle_waits(struct findings *to);
-void look_synchronisation(struct findings *to); /* rules_host.c */
-void look_blocking_copies(struct findings *to);
-void look_pageable(struct findings *to);
-void look_allocations(struct findings *to);
-void look_launches(struct findings *to); /* rules_launch.c */
-void look_objects(struct findings *to);  /* rules_calls.c */
-void look_spinning(struct findings *to);
-void look_failed(struct findings *to);
-void look_priorities(struct findings *to); /* rules_streams.c */
-void look_copy_engines(struct findings *to);
+/* The rules, in rules_*.c by theme. */
+looker look_legacy, look_blocking, look_hardware_queues, look_host_functions, look_stale_waits,
+    look_idle_waits, look_synchronisation, look_blocking_copies, look_pageable, look_allocations,
+    look_launches, look_objects, look_spinning, look_failed, look_priorities, look_copy_engines;
 
 /* --- what printers share --- */
 

@@ -1,10 +1,7 @@
 #include "tools/custream/report/inside.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "tools/custream/show.h"
 
 /* How far reading is, for somebody at a terminal. */
 struct progress {

@@ -1,9 +1,5 @@
 #include "tools/custream/report/inside.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "shim/base/append.h"
 #include "tools/custream/model/views.h"
 
@@ -26,9 +22,9 @@ enum { METRICS = sizeof metrics / sizeof *metrics };
 static const char idle_prefix[] = "idle_"; /* and one for each cause: "idle_host" */
 
 static const struct column columns[] = {
-    {"key", "metric", UNIT_TEXT, COLUMN_NAMES},
-    {"unit", "unit", UNIT_TEXT, 0},
-    {"value", "value", UNIT_COUNT, 0},
+    {"key", "metric", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"unit", "unit", UNIT_TEXT, 0, 0},
+    {"value", "value", UNIT_COUNT, 0, 0},
 };
 
 static double spans(const struct report *report)
@@ -74,7 +70,7 @@ static void metric_add(struct table *table, const char *key, enum unit unit, dou
 {
     static const char *const units[] = {
         [UNIT_COUNT] = "count", [UNIT_NS] = "ns", [UNIT_SHARE] = "share"};
-    TABLE_PUT(table, columns, CELL_TEXT(key), CELL_TEXT(units[unit]), CELL_NUMBER(value));
+    TABLE_PUT(table, columns, CELL(key), CELL(units[unit]), CELL(value));
 }
 
 void metrics_make(struct report *report, const struct model *of)

@@ -1,13 +1,8 @@
 #include "tools/custream/report/inside.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "tools/custream/command.h"
-#include "tools/custream/show.h"
 
 /* --- where it goes --- */
 

@@ -2,10 +2,7 @@
  * line is the table's key. */
 #include "tools/custream/report/inside.h"
 
-#include <string.h>
-
 #include "shim/base/json.h"
-#include "tools/custream/show.h"
 
 /* Bytes that are not UTF-8 are replaced, as in JSON. */
 static void field_put(FILE *file, const char *text)

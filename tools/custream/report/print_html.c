@@ -2,11 +2,6 @@
  * sorted. */
 #include "tools/custream/report/inside.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "tools/custream/show.h"
-
 /* More rows than these no page gets. */
 enum { ROWS_MAX = 1000 };
 

@@ -1,13 +1,7 @@
 #include "tools/custream/report/inside.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "shim/base/json.h"
-#include "tools/custream/command.h"
-#include "tools/custream/show.h"
 
 static void string_put(FILE *file, const char *text)
 {

@@ -3,13 +3,6 @@
 #include "tools/custream/report/inside.h"
 
 #include <locale.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "tools/custream/command.h"
-#include "tools/custream/show.h"
-
 enum { COLUMNS_SHOWN_MAX = 32, TEXT_COLUMNS_MIN = 8, GAP = 2 };
 
 enum style { STYLE_HEADING, STYLE_ALARM, STYLE_QUIET };

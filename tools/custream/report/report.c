@@ -1,11 +1,7 @@
 /* custream report: has a report made of the files of one run, and prints it. Options are judged
  * before any file is read. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "shim/base/append.h"
-#include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/report/inside.h"
 #include "tools/custream/trace/newest.h"

@@ -3,9 +3,6 @@
 #ifndef CS_REPORT_REPORT_H
 #define CS_REPORT_REPORT_H
 
-#include <stdio.h>
-
-#include "tools/custream/model/model.h"
 #include "tools/custream/model/table.h"
 
 /* A report, and all that it was made of: its texts are the run's. Never moved. */

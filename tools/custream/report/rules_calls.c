@@ -1,8 +1,5 @@
 /* Rules about calls by themselves: objects that are made again and again, queries in a loop, calls
- * that failed. */
-#include <math.h>
-
-#include "tools/custream/command.h"
+ * that failed, waits for events that order nothing or wait for too little. */
 #include "tools/custream/report/inside.h"
 
 /* --- CS110: streams and events --- */
@@ -53,10 +50,9 @@ static void report_makings(
     }
     finding(to, NONE, objects, idle ? (double)idle : NAN,
         in_a_loop ? makings.between : (uint64_t)leaked,
-        report_text(to->report,
-            "%lu %s made, %lu of them after streams were used since the one before; %.0f never "
-            "destroyed",
-            (unsigned long)makings.all, objects, (unsigned long)makings.between, leaked));
+        "%lu %s made, %lu of them after streams were used since the one before; %.0f never "
+        "destroyed",
+        (unsigned long)makings.all, objects, (unsigned long)makings.between, leaked);
 }
 
 void look_objects(struct findings *to)
@@ -90,14 +86,12 @@ static bool asks_same(const struct call *a, const struct call *b)
 
 static void end_spin(struct spun *spun, struct spin *spin)
 {
-    if (spin->queries >= QUERIES) {
-        const int64_t time = spin->last->end - spin->first->begin;
-        if ((double)(spin->queries - 1) * 1e9 >
+    if (spin->queries >= QUERIES &&
+        (double)(spin->queries - 1) * 1e9 >
             (double)(spin->last->begin - spin->first->begin) * QUERIES_A_SECOND) {
-            spun->queries += spin->queries;
-            spun->time += time;
-            spun->loops++;
-        }
+        spun->queries += spin->queries;
+        spun->time += spin->last->end - spin->first->begin;
+        spun->loops++;
     }
     *spin = (struct spin){0};
 }
@@ -119,8 +113,8 @@ void look_spinning(struct findings *to)
         end_spin(&spun, &spin);
         if (spun.loops)
             finding(to, NONE, find_thread(to, thread), NAN, spun.loops,
-                report_text(to->report, "queries: %lu, in %s of the thread's time",
-                    (unsigned long)spun.queries, find_time(to, (double)spun.time)));
+                "queries: %lu, in %s of the thread's time", (unsigned long)spun.queries,
+                SHOWN(UNIT_NS, spun.time));
     }
 }
 
@@ -144,9 +138,7 @@ static int by_failure(const void *left, const void *right)
 {
     const struct call *a = *(const struct call *const *)left,
                       *b = *(const struct call *const *)right;
-    if (a->name != b->name) return a->name < b->name ? -1 : 1;
-    if (a->result != b->result) return a->result < b->result ? -1 : 1;
-    return a < b ? -1 : a > b;
+    return ORDER(a->name, b->name) ?: ORDER(a->result, b->result) ?: ORDER(a, b);
 }
 
 void look_failed(struct findings *to)
@@ -156,11 +148,8 @@ void look_failed(struct findings *to)
         text_find(&run->texts, "CUDA_ERROR_DEINITIALIZED")};
     const struct call **calls = NULL;
     size_t count = 0, capacity = 0;
-    for (size_t i = 0; i < run->call_count; i++) {
-        if (!failed(&run->calls[i], &expected)) continue;
-        calls = array_room(calls, count, &capacity, sizeof *calls);
-        calls[count++] = &run->calls[i];
-    }
+    for (size_t i = 0; i < run->call_count; i++)
+        if (failed(&run->calls[i], &expected)) array_add(calls, count, capacity, &run->calls[i]);
     if (count) qsort(calls, count, sizeof *calls, by_failure);
     for (size_t i = 0, next; i < count; i = next) {
         const struct call *first = calls[i];
@@ -168,10 +157,184 @@ void look_failed(struct findings *to)
                            calls[next]->result == first->result;)
             next++;
         finding(to, NONE, text_in(run, first->name), NAN, next - i,
-            report_text(to->report,
-                "it returned %s, the first time to %s, %s after the trace's begin",
-                text_in(run, first->result), find_thread(to, first->thread),
-                find_time(to, (double)(first->begin - run->begin))));
+            "it returned %s, the first time to %s, %s after the trace's begin",
+            text_in(run, first->result), find_thread(to, first->thread),
+            SHOWN(UNIT_NS, first->begin - run->begin));
     }
     free(calls);
+}
+
+/* --- CS108, CS109: waits for events --- */
+
+enum verdict { WAIT_ORDERS, WAIT_NOTHING, WAIT_STALE, WAIT_NEVER };
+
+/* A wait of a stream for an event that does not do what waits are for. */
+struct bad_wait {
+    uint32_t call, record; /* record: the call that recorded the event; NONE: none did */
+    enum verdict verdict;
+    uint32_t missed; /* by STALE: pieces of work that came behind the record on its stream */
+};
+
+struct bad_waits {
+    struct bad_wait *rows; /* in order of call */
+    size_t count, capacity;
+};
+
+struct watch {
+    const struct run *run;
+    bool whole;              /* all records of events are in the trace */
+    struct numbers recorded; /* the call of its last record, by event */
+    struct numbers
+        waited;         /* the latest record that the one stream waited for on the other, by both */
+    uint32_t *enqueued; /* pieces of work so far, by stream */
+    struct numbers behind; /* `enqueued` of the event's stream when it was recorded, by event */
+};
+
+/* A part, a window of time, a loss or another process's event: an event may have been recorded
+ * where the trace does not show it. */
+static bool records_are_whole(const struct run *run)
+{
+    if (!run->ours || run->loss_count || run_number(run, "part", 1) > 1 ||
+        run_fact(run, "totals.windows.opened") || run_cut_seconds(run) > 0)
+        return false;
+    static const enum cs_call others[] = {CS_CALL_cuIpcOpenEventHandle,
+        CS_CALL_cuGraphAddEventRecordNode, CS_CALL_cuGraphAddNode, CS_CALL_cuGraphAddNode_v2,
+        CS_CALL_cuGraphAddNode_v3};
+    for (size_t i = 0; i < run->call_count; i++)
+        for (size_t o = 0; o < sizeof others / sizeof *others; o++)
+            if (run->calls[i].call == others[o]) return false;
+    return true;
+}
+
+static struct bad_wait judge(struct watch *watch, uint32_t number)
+{
+    const struct call *call = &watch->run->calls[number];
+    const uint32_t record = numbers_get(&watch->recorded, call->what, NONE);
+    struct bad_wait bad = {.call = number, .record = record};
+    if (call->external) return bad;
+    if (record == NONE) bad.verdict = watch->whole ? WAIT_NEVER : WAIT_ORDERS;
+    if (record == NONE) return bad;
+    const uint32_t recording = watch->run->calls[record].stream;
+    if (recording == call->stream) bad.verdict = WAIT_NOTHING;
+    if (recording == NONE || recording == call->stream) return bad;
+    uint32_t *latest = numbers_at(&watch->waited, key_of(recording, call->stream), NONE);
+    if (*latest == NONE || *latest < record) {
+        *latest = record;
+        return bad;
+    }
+    bad.missed = watch->enqueued[recording] - numbers_get(&watch->behind, call->what, 0);
+    bad.verdict = *latest == record && bad.missed ? WAIT_STALE : WAIT_NOTHING;
+    return bad;
+}
+
+static void watch_call(struct watch *watch, struct bad_waits *bads, uint32_t number)
+{
+    const struct call *call = &watch->run->calls[number];
+    if (call->stream != NONE) watch->enqueued[call->stream] += call->works;
+    if (call->result) return;
+    if (call_kind(call) == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) {
+        *numbers_at(&watch->recorded, call->what, NONE) = number;
+        *numbers_at(&watch->behind, call->what, 0) =
+            call->stream == NONE ? 0 : watch->enqueued[call->stream];
+    } else if (call_kind(call) == CS_KIND_WAIT && call->stream != NONE && call->what) {
+        const struct bad_wait bad = judge(watch, number);
+        if (bad.verdict != WAIT_ORDERS) array_add(bads->rows, bads->count, bads->capacity, bad);
+    }
+}
+
+static void bad_waits_make(struct bad_waits *bads, const struct run *run)
+{
+    struct watch watch = {.run = run,
+        .whole = records_are_whole(run),
+        .enqueued = array_zeros(run->stream_count, sizeof *watch.enqueued)};
+    *bads = (struct bad_waits){0};
+    for (uint32_t i = 0; i < run->call_count; i++) watch_call(&watch, bads, i);
+    numbers_free(&watch.recorded);
+    numbers_free(&watch.waited);
+    numbers_free(&watch.behind);
+    free(watch.enqueued);
+}
+
+/* --- waits for too little --- */
+
+/* Once or twice a program may mean to wait for the same record again: several streams have a
+ * beginning in common. */
+enum { STALE_TIMES = 3 };
+
+struct stale_tally {
+    uint64_t never, stale;
+    uint32_t last; /* of the stale ones: of bads.rows */
+};
+
+static void report_stale(struct findings *to, uint32_t stream, const struct stale_tally *tally,
+    const struct bad_waits *bads)
+{
+    const struct run *run = &to->of->run;
+    if (tally->never)
+        finding(to, NONE, find_stream(to, stream), NAN, tally->never,
+            "the event had not been recorded when the stream was told to wait for it, so it waits "
+            "for nothing");
+    if (tally->stale < STALE_TIMES) return;
+    const struct bad_wait *last = &bads->rows[tally->last];
+    const struct call *wait = &run->calls[last->call], *record = &run->calls[last->record];
+    finding(to, NONE, find_stream(to, stream), NAN, tally->stale,
+        "the stream had waited for the same record before; the last time it was event %u, "
+        "recorded %s before on %s (work enqueued there since: %u)",
+        wait->what, SHOWN(UNIT_NS, wait->begin - record->begin), find_stream(to, record->stream),
+        last->missed);
+}
+
+void look_stale_waits(struct findings *to)
+{
+    const struct run *run = &to->of->run;
+    struct bad_waits bads;
+    bad_waits_make(&bads, run);
+    struct stale_tally *tallies = array_zeros(run->stream_count, sizeof *tallies);
+    for (uint32_t i = 0; i < bads.count; i++) {
+        struct stale_tally *tally = &tallies[run->calls[bads.rows[i].call].stream];
+        if (bads.rows[i].verdict == WAIT_NEVER) tally->never++;
+        if (bads.rows[i].verdict == WAIT_STALE) tally->stale++, tally->last = i;
+    }
+    for (uint32_t i = 0; i < run->stream_count; i++) report_stale(to, i, &tallies[i], &bads);
+    free(tallies);
+    free(bads.rows);
+}
+
+/* --- waits that order nothing --- */
+
+static int by_call(const void *key, const void *row)
+{
+    return ORDER(*(const uint32_t *)key, ((const struct bad_wait *)row)->call);
+}
+
+struct idle_tally {
+    int64_t cost;
+    uint64_t times;
+};
+
+void look_idle_waits(struct findings *to)
+{
+    const struct model *of = to->of;
+    struct bad_waits bads;
+    bad_waits_make(&bads, &of->run);
+    struct idle_tally *tallies = array_zeros(of->run.stream_count, sizeof *tallies);
+    for (size_t i = 0; bads.count && i < of->idles.count; i++) {
+        const struct idle *idle = &of->idles.rows[i];
+        if (idle->cause != CAUSE_HOST || idle->call == NONE) continue;
+        const struct bad_wait *bad =
+            bsearch(&idle->call, bads.rows, bads.count, sizeof *bads.rows, by_call);
+        if (!bad || bad->verdict != WAIT_NOTHING) continue;
+        struct idle_tally *tally = &tallies[of->run.calls[bad->call].stream];
+        tally->cost += idle->end - idle->begin;
+        tally->times++;
+    }
+    for (uint32_t i = 0; i < of->run.stream_count; i++) {
+        if (!tallies[i].times) continue;
+        finding(to, of->run.streams[i].device, find_stream(to, i), (double)tallies[i].cost,
+            tallies[i].times,
+            "waits, in idle time of the GPU, for records on the same stream or records that the "
+            "stream had waited for");
+    }
+    free(tallies);
+    free(bads.rows);
 }

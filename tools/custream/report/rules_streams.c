@@ -1,7 +1,4 @@
 /* Rules about how streams are used: priorities, and both copy engines. */
-#include <math.h>
-
-#include "tools/custream/command.h"
 #include "tools/custream/report/inside.h"
 
 /* --- CS112: priorities --- */
@@ -21,10 +18,9 @@ static void look_refused(struct findings *to)
     }
     if (streams)
         finding(to, NONE, find_stream(to, first), NAN, streams,
-            report_text(to->report,
-                "it asked for priority %d and was given %d; streams like it: %lu",
-                run->streams[first].requested, run->streams[first].priority,
-                (unsigned long)streams - 1));
+            "it asked for priority %d and was given %d; streams like it: %lu",
+            run->streams[first].requested, run->streams[first].priority,
+            (unsigned long)streams - 1);
 }
 
 /* More different priorities than devices have (cuCtxGetStreamPriorityRange: six on devices of
@@ -48,9 +44,8 @@ static void meet(struct priorities *priorities, int priority, int64_t enqueued, 
         else if (priorities->of[i].end > enqueued) priorities->met = true;
     }
     if (own == PRIORITIES) return;
-    if (own == priorities->count)
-        priorities->of[priorities->count++].priority = priority, priorities->of[own].end = end;
-    else if (priorities->of[own].end < end) priorities->of[own].end = end;
+    if (own == priorities->count) priorities->of[priorities->count++].priority = priority;
+    if (priorities->of[own].end < end) priorities->of[own].end = end;
 }
 
 /* Devices whose streams have different priorities, and no two of them ever had work at once. */
@@ -68,12 +63,10 @@ static void look_alone(struct findings *to)
     }
     for (uint32_t d = 0; d < run->device_count; d++)
         if (devices[d].count > 1 && !devices[d].met)
-            finding(to, NONE, report_text(to->report, "GPU %u", run->devices[d].ordinal), NAN,
-                devices[d].count,
-                report_text(to->report,
-                    "its streams have %lu priorities, and no two of different priority ever had "
-                    "work at once",
-                    (unsigned long)devices[d].count));
+            finding(to, NONE, find_device(to, d), NAN, devices[d].count,
+                "its streams have %zu priorities, and no two of different priority ever had work "
+                "at once",
+                devices[d].count);
     free(devices);
 }
 
@@ -156,8 +149,8 @@ void look_copy_engines(struct findings *to)
         if (streams[i].times)
             finding(to, run->streams[i].device, find_stream(to, i), (double)streams[i].cost,
                 streams[i].times,
-                report_text(to->report, "copies waited in their stream for copies in the other "
-                                        "direction; no two such copies of the GPU overlapped"));
+                "copies waited in their stream for copies in the other direction; no two such "
+                "copies of the GPU overlapped");
     free(streams);
     free(uses);
 }

@@ -3,22 +3,16 @@
  * knows of each stream, event and device which of the work so far ends last: that is what a wait
  * waits for.
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "tools/custream/command.h"
-#include "tools/custream/model/table.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
 static const struct column wait_columns[] = {
-    {"call", "call", UNIT_TEXT, COLUMN_NAMES},
-    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES},
-    {"for", "for", UNIT_TEXT, COLUMN_NAMES},
-    {"times", "times", UNIT_COUNT, 0},
-    {"blocked_ns", "blocked", UNIT_NS, 0},
-    {"longest_ns", "longest", UNIT_NS, 0},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"for", "for", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
+    {"blocked_ns", "blocked", UNIT_NS, 0, CELL_TOTAL},
+    {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
 };
 
 enum {
@@ -38,22 +32,6 @@ struct front {
     struct numbers recorded; /* the stream of that record */
     uint32_t loose; /* works before this one in which no call is known stand in the front */
 };
-
-static uint32_t *none(size_t count)
-{
-    uint32_t *made = reallocarray(NULL, count + 1, sizeof *made);
-    if (!made) out_of_memory();
-    for (size_t i = 0; i <= count; i++) made[i] = NONE;
-    return made;
-}
-
-static struct front front_make(const struct run *run)
-{
-    return (struct front){.run = run,
-        .streams = none(run->stream_count),
-        .devices = none(run->device_count),
-        .blocking = none(run->device_count)};
-}
 
 static void front_free(struct front *front)
 {
@@ -153,12 +131,7 @@ static uint32_t function_in(
     const uint32_t stream = call->stream != NONE ? call->stream
                             : call->what         ? numbers_get(&front->recorded, call->what, NONE)
                                                  : NONE;
-    size_t low = 0, high = run->callback_count;
-    while (low < high) { /* the first that ends after the wait */
-        const size_t middle = low + (high - low) / 2;
-        if (by_end[middle].end > call->end) high = middle;
-        else low = middle + 1;
-    }
+    size_t low = FIRST_NOT(i, 0, run->callback_count, by_end[i].end <= call->end);
     for (; low && by_end[low - 1].end > call->begin; low--) {
         const struct callback *function = &by_end[low - 1];
         if (function->enqueued <= call->begin && function->stream != NONE &&
@@ -179,17 +152,15 @@ static bool is_unseen(const struct run *run, const struct call *call)
 
 static int by_callback_end(const void *a, const void *b)
 {
-    const struct callback *x = a, *y = b;
-    return x->end < y->end ? -1 : x->end > y->end;
+    return ORDER(((const struct callback *)a)->end, ((const struct callback *)b)->end);
 }
 
 static struct callback *callbacks_by_end(const struct run *run)
 {
     struct callback *functions = array_zeros(run->callback_count, sizeof *functions);
-    if (run->callback_count)
-        memcpy(functions, run->callbacks, run->callback_count * sizeof *functions);
-    if (run->callback_count)
-        qsort(functions, run->callback_count, sizeof *functions, by_callback_end);
+    if (!run->callback_count) return functions;
+    memcpy(functions, run->callbacks, run->callback_count * sizeof *functions);
+    qsort(functions, run->callback_count, sizeof *functions, by_callback_end);
     return functions;
 }
 
@@ -237,9 +208,6 @@ struct section {
     const struct run *run;
     const struct waits *waits;
 };
-static const unsigned char wait_cells[] = {
-    CELL_OWN, CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_LONGEST};
-
 static void wait_own(const void *of, const struct tally *tally, struct cell *row)
 {
     const struct section *section = of;
@@ -260,7 +228,10 @@ void section_host(struct report *report, const struct model *of)
     const struct run *run = &of->run;
     struct table *table =
         TABLE_NEW(report, "host_waits", "Where the host waited for the GPU", wait_columns);
-    struct front front = front_make(run);
+    struct front front = {.run = run,
+        .streams = array_none(run->stream_count),
+        .devices = array_none(run->device_count),
+        .blocking = array_none(run->device_count)};
     struct waits found = {0};
     struct callback *by_end = callbacks_by_end(run);
     for (size_t c = 0; c < run->call_count; c++) {
@@ -269,7 +240,7 @@ void section_host(struct report *report, const struct model *of)
         front_call(&front, call);
         if (blocks(call)) wait_add(&found, &front, call, by_end);
     }
-    tallies_put(&found.rows, table, wait_cells, wait_own, &(struct section){report, run, &found});
+    tallies_put(&found.rows, table, wait_own, &(struct section){report, run, &found});
     table->shown = ROWS_SHOWN;
     front_free(&front);
     free(by_end);

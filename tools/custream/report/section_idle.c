@@ -1,34 +1,27 @@
 /* Where each device was idle, by cause; and of the host's part, what the thread was doing. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "tools/custream/command.h"
-#include "tools/custream/model/table.h"
 #include "tools/custream/report/inside.h"
-#include "tools/custream/trace/numbers.h"
 
 static const struct column idle_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"cause", "cause", UNIT_TEXT, COLUMN_NAMES},
-    {"why", "the next work waited for", UNIT_TEXT, 0},
-    {"idle_ns", "idle", UNIT_NS, 0},
-    {"share", "share", UNIT_SHARE, 0},
-    {"times", "times", UNIT_COUNT, 0},
-    {"longest_ns", "longest", UNIT_NS, 0},
-    {"example", "the longest", UNIT_TEXT, COLUMN_BELOW},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"cause", "cause", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"why", "the next work waited for", UNIT_TEXT, 0, 0},
+    {"idle_ns", "idle", UNIT_NS, 0, 0},
+    {"share", "share", UNIT_SHARE, 0, 0},
+    {"times", "times", UNIT_COUNT, 0, 0},
+    {"longest_ns", "longest", UNIT_NS, 0, 0},
+    {"example", "the longest", UNIT_TEXT, COLUMN_BELOW, 0},
 };
 
 static const struct column host_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES},
-    {"doing", "it was", UNIT_TEXT, COLUMN_NAMES},
-    {"call", "call", UNIT_TEXT, COLUMN_NAMES},
-    {"range", "range", UNIT_TEXT, COLUMN_NAMES},
-    {"idle_ns", "idle", UNIT_NS, 0},
-    {"share", "share", UNIT_SHARE, 0},
-    {"times", "times", UNIT_COUNT, 0},
-    {"longest_ns", "longest", UNIT_NS, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"doing", "it was", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"range", "range", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"idle_ns", "idle", UNIT_NS, 0, 0},
+    {"share", "share", UNIT_SHARE, 0, 0},
+    {"times", "times", UNIT_COUNT, 0, 0},
+    {"longest_ns", "longest", UNIT_NS, 0, 0},
 };
 
 /* Idle time of one kind, summed. What lies in one gap is one time. */
@@ -55,8 +48,7 @@ static void sum_add(struct sum *sum, const struct idle *idle)
 
 static int longer_first(const void *a, const void *b)
 {
-    const struct sum *x = a, *y = b;
-    return x->ns > y->ns ? -1 : x->ns < y->ns;
+    return ORDER(((const struct sum *)b)->ns, ((const struct sum *)a)->ns);
 }
 
 static int64_t idle_of(const struct model *of, uint32_t device)
@@ -98,31 +90,25 @@ static void by_cause(
     qsort(sums, CAUSES, sizeof *sums, longer_first);
     for (int i = 0; i < CAUSES && sums[i].times; i++) {
         const struct cause_info *info = &cause_info[sums[i].longest->cause];
-        TABLE_PUT(table, idle_columns, CELL_NUMBER(of->run.devices[device].ordinal),
-            CELL_TEXT(info->key), CELL_TEXT(info->title), CELL_NUMBER(sums[i].ns),
-            CELL_NUMBER((double)sums[i].ns / (double)idle_of(of, device)),
-            CELL_NUMBER(sums[i].times), CELL_NUMBER(sums[i].longest_ns),
-            CELL_TEXT(example(report, of, sums[i].longest)));
+        TABLE_PUT(table, idle_columns, CELL(of->run.devices[device].ordinal), CELL(info->key),
+            CELL(info->title), CELL(sums[i].ns),
+            CELL((double)sums[i].ns / (double)idle_of(of, device)), CELL(sums[i].times),
+            CELL(sums[i].longest_ns), CELL(example(report, of, sums[i].longest)));
     }
 }
 
 /* --- by what the host did --- */
 
 /* What tells rows of the host's part apart: numbers, so that no texts are compared. */
-static uint64_t part(struct numbers *names, uint64_t before, uint32_t more)
+static uint32_t host_key(struct numbers *names, const struct run *run, const struct idle *idle)
 {
-    uint32_t *at = numbers_at(names, before << 32 | more, UINT32_MAX);
-    if (*at == UINT32_MAX) *at = (uint32_t)names->count;
-    return *at;
-}
-
-static uint64_t host_key(struct numbers *names, const struct run *run, const struct idle *idle)
-{
-    uint64_t key = part(names, 0, idle->device);
-    key = part(names, key, idle_thread(run, idle));
-    key = part(names, key, (uint32_t)idle->doing);
-    key = part(names, key, idle->call == NONE ? 0 : run->calls[idle->call].name);
-    return part(names, key, idle->range == NONE ? 0 : run->ranges[idle->range].name);
+    const uint32_t parts[] = {idle->device, idle_thread(run, idle), idle->doing,
+        idle->call == NONE ? 0 : run->calls[idle->call].name,
+        idle->range == NONE ? 0 : run->ranges[idle->range].name};
+    uint32_t key = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        key = *numbers_at(names, key_of(key, parts[i]), (uint32_t)names->count + 1);
+    return key;
 }
 
 static void host_row(
@@ -130,13 +116,12 @@ static void host_row(
 {
     const struct run *run = &of->run;
     const struct idle *idle = sum->longest;
-    TABLE_PUT(table, host_columns, CELL_NUMBER(run->devices[idle->device].ordinal),
-        CELL_TEXT(thread_label(report, run, idle_thread(run, idle))),
-        CELL_TEXT(doing_word[idle->doing]),
-        CELL_TEXT(idle->call == NONE ? NULL : text_in(run, run->calls[idle->call].name)),
-        CELL_TEXT(idle->range == NONE ? NULL : text_in(run, run->ranges[idle->range].name)),
-        CELL_NUMBER(sum->ns), CELL_NUMBER((double)sum->ns / (double)idle_of(of, idle->device)),
-        CELL_NUMBER(sum->times), CELL_NUMBER(sum->longest_ns));
+    TABLE_PUT(table, host_columns, CELL(run->devices[idle->device].ordinal),
+        CELL(thread_label(report, run, idle_thread(run, idle))), CELL(doing_word[idle->doing]),
+        CELL(idle->call == NONE ? NULL : text_in(run, run->calls[idle->call].name)),
+        CELL(idle->range == NONE ? NULL : text_in(run, run->ranges[idle->range].name)),
+        CELL(sum->ns), CELL((double)sum->ns / (double)idle_of(of, idle->device)), CELL(sum->times),
+        CELL(sum->longest_ns));
 }
 
 static void by_host(struct report *report, struct table *table, const struct model *of)
@@ -150,8 +135,7 @@ static void by_host(struct report *report, struct table *table, const struct mod
         uint32_t *place = numbers_at(&places, host_key(&names, &of->run, idle), NONE);
         if (*place == NONE) {
             *place = (uint32_t)count;
-            sums = array_room(sums, count, &capacity, sizeof *sums);
-            sums[count++] = (struct sum){0};
+            array_add(sums, count, capacity, (struct sum){0});
         }
         sum_add(&sums[*place], idle);
     }
@@ -197,15 +181,15 @@ static const char *const remedies[CAUSES] = {
 };
 
 static const struct column serialized_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"first", "at work", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
-    {"second", "waited", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
-    {"cause", "cause", UNIT_TEXT, COLUMN_NAMES},
-    {"lost_ns", "lost at most", UNIT_NS, 0},
-    {"times", "times", UNIT_COUNT, 0},
-    {"first_work", "work", UNIT_TEXT, 0},
-    {"second_work", "waited for it", UNIT_TEXT, 0},
-    {"remedy", "to do", UNIT_TEXT, COLUMN_BELOW},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"first", "at work", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END, 0},
+    {"second", "waited", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END, 0},
+    {"cause", "cause", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"lost_ns", "lost at most", UNIT_NS, 0, 0},
+    {"times", "times", UNIT_COUNT, 0, 0},
+    {"first_work", "work", UNIT_TEXT, 0, 0},
+    {"second_work", "waited for it", UNIT_TEXT, 0, 0},
+    {"remedy", "to do", UNIT_TEXT, COLUMN_BELOW, 0},
 };
 
 void section_overlap(struct report *report, const struct model *of)
@@ -222,11 +206,10 @@ void section_overlap(struct report *report, const struct model *of)
         const struct pair *pair = &of->overlap.pairs[i];
         const struct late *late = &of->overlap.lates[pair->late];
         TABLE_PUT(table, serialized_columns,
-            CELL_NUMBER(run->devices[run->streams[pair->second].device].ordinal),
-            CELL_TEXT(stream_label(report, run, pair->first)),
-            CELL_TEXT(stream_label(report, run, pair->second)),
-            CELL_TEXT(cause_info[pair->cause].key), CELL_NUMBER(pair->lost),
-            CELL_NUMBER(pair->times), CELL_TEXT(text_in(run, run->works[late->during].name)),
-            CELL_TEXT(text_in(run, run->works[late->work].name)), CELL_TEXT(remedies[pair->cause]));
+            CELL(run->devices[run->streams[pair->second].device].ordinal),
+            CELL(stream_label(report, run, pair->first)),
+            CELL(stream_label(report, run, pair->second)), CELL(cause_info[pair->cause].key),
+            CELL(pair->lost), CELL(pair->times), CELL(text_in(run, run->works[late->during].name)),
+            CELL(text_in(run, run->works[late->work].name)), CELL(remedies[pair->cause]));
     }
 }

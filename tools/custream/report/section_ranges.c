@@ -1,24 +1,20 @@
 /* The ranges that the program named (NVTX), and how long the GPU was busy with what was called in
  * them, or idle since they did something else. */
-#include <math.h>
-
-#include "tools/custream/command.h"
-#include "tools/custream/model/table.h"
 #include "tools/custream/report/inside.h"
 
-static const struct column range_columns[] = {
-    {"name", "range", UNIT_TEXT, COLUMN_NAMES},
-    {"domain", "domain", UNIT_TEXT, COLUMN_NAMES},
-    {"times", "times", UNIT_COUNT, 0},
-    {"total_ns", "total", UNIT_NS, 0},
-    {"mean_ns", "mean", UNIT_NS, 0},
-    {"shortest_ns", "shortest", UNIT_NS, 0},
-    {"longest_ns", "longest", UNIT_NS, 0},
-    {"gpu_busy_ns", "GPU busy with it", UNIT_NS, 0},
-    {"idle_host_ns", "GPU idle meanwhile", UNIT_NS, 0},
-};
-
 enum { RANGE_GPU_BUSY, RANGE_IDLE_HOST, ROWS_SHOWN = 20 };
+
+static const struct column range_columns[] = {
+    {"name", "range", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"domain", "domain", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
+    {"total_ns", "total", UNIT_NS, 0, CELL_TOTAL},
+    {"mean_ns", "mean", UNIT_NS, 0, CELL_MEAN},
+    {"shortest_ns", "shortest", UNIT_NS, 0, CELL_SHORTEST},
+    {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
+    {"gpu_busy_ns", "GPU busy with it", UNIT_NS, 0, CELL_SUM(RANGE_GPU_BUSY)},
+    {"idle_host_ns", "GPU idle meanwhile", UNIT_NS, 0, CELL_SUM(RANGE_IDLE_HOST)},
+};
 
 /* The ranges around calls. Consecutive calls of a thread have the same ones most of the time: they
  * share a set. */
@@ -58,24 +54,19 @@ static bool open_drop(struct open *open, const struct run *run, int64_t now)
 static void open_add(struct open *open, uint32_t range, int64_t end)
 {
     if (!open->count || end < open->soonest) open->soonest = end;
-    open->ranges = array_room(open->ranges, open->count, &open->capacity, sizeof *open->ranges);
-    open->ranges[open->count++] = range;
+    array_add(open->ranges, open->count, open->capacity, range);
 }
 
 static void set_begin(struct around *around)
 {
-    around->begins = array_room(
-        around->begins, around->set_count, &around->set_capacity, sizeof *around->begins);
-    around->begins[around->set_count++] = around->member_count;
+    array_add(around->begins, around->set_count, around->set_capacity, around->member_count);
 }
 
 static uint32_t set_add(struct around *around, const struct open *open)
 {
-    for (size_t i = 0; i < open->count; i++) {
-        around->members = array_room(around->members, around->member_count,
-            &around->member_capacity, sizeof *around->members);
-        around->members[around->member_count++] = around->row[open->ranges[i]];
-    }
+    for (size_t i = 0; i < open->count; i++)
+        array_add(around->members, around->member_count, around->member_capacity,
+            around->row[open->ranges[i]]);
     set_begin(around);
     return (uint32_t)around->set_count - 2;
 }
@@ -174,9 +165,6 @@ static void add_idle(
     }
 }
 
-static const unsigned char range_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_MEAN,
-    CELL_SHORTEST, CELL_LONGEST, CELL_SUM(RANGE_GPU_BUSY), CELL_SUM(RANGE_IDLE_HOST)};
-
 static void range_own(const void *run, const struct tally *tally, struct cell *row)
 {
     row[0].text = text_in(run, key_high(tally->key));
@@ -199,7 +187,7 @@ void section_ranges(struct report *report, const struct model *of)
     around_make(&around);
     add_busy(&tallies, &around);
     add_idle(&tallies, &around, &of->idles);
-    tallies_put(&tallies, table, range_cells, range_own, run);
+    tallies_put(&tallies, table, range_own, run);
     table->shown = ROWS_SHOWN;
     around_free(&around);
 }

@@ -1,14 +1,7 @@
 /* What was run, whether the trace has all of it, and how busy each device was. */
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "shim/base/no_room.h"
-#include "tools/custream/command.h"
-#include "tools/custream/model/table.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
-#include "tools/custream/show.h"
 #include "tools/custream/trace/format.h"
 
 const char *sample_note(struct report *report, const struct run *run)
@@ -22,137 +15,118 @@ const char *sample_note(struct report *report, const struct run *run)
 }
 
 static const struct column run_columns[] = {
-    {"program", "program", UNIT_TEXT, COLUMN_NAMES},
-    {"pid", "process", UNIT_COUNT, COLUMN_NAMES},
-    {"rank", "rank", UNIT_COUNT, 0},
-    {"source", "GPU times", UNIT_TEXT, 0},
-    {"wall_ns", "ran for", UNIT_NS, 0},
-    {"calls", "calls", UNIT_COUNT, 0},
-    {"works", "GPU work", UNIT_COUNT, 0},
-    {"sample", "one call timed in", UNIT_COUNT, 0},
-    {"threads", "threads", UNIT_COUNT, 0},
-    {"streams", "streams", UNIT_COUNT, 0},
-    {"unused_streams", "unused", UNIT_COUNT, 0},
-    {"whole", "whole", UNIT_TEXT, 0},
-    {"lost_calls", "lost calls", UNIT_COUNT, 0},
-    {"lost_works", "lost GPU work", UNIT_COUNT, 0},
+    {"program", "program", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"pid", "process", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"rank", "rank", UNIT_COUNT, 0, 0},
+    {"source", "GPU times", UNIT_TEXT, 0, 0},
+    {"wall_ns", "ran for", UNIT_NS, 0, 0},
+    {"calls", "calls", UNIT_COUNT, 0, 0},
+    {"works", "GPU work", UNIT_COUNT, 0, 0},
+    {"sample", "one call timed in", UNIT_COUNT, 0, 0},
+    {"threads", "threads", UNIT_COUNT, 0, 0},
+    {"streams", "streams", UNIT_COUNT, 0, 0},
+    {"unused_streams", "unused", UNIT_COUNT, 0, 0},
+    {"whole", "whole", UNIT_TEXT, 0, 0},
+    {"lost_calls", "lost calls", UNIT_COUNT, 0, 0},
+    {"lost_works", "lost GPU work", UNIT_COUNT, 0, 0},
 };
 
 static const struct column device_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"name", "name", UNIT_TEXT, 0},
-    {"span_ns", "span", UNIT_NS, 0},
-    {"busy_ns", "busy", UNIT_NS, 0},
-    {"busy", "busy", UNIT_SHARE, 0},
-    {"idle_ns", "idle", UNIT_NS, 0},
-    {"idle", "idle", UNIT_SHARE, 0},
-    {"at_once", "at once", UNIT_COUNT, 0},
-    {"at_work_0", "0 at work", UNIT_SHARE, 0},
-    {"at_work_1", "1", UNIT_SHARE, 0},
-    {"at_work_2", "2", UNIT_SHARE, 0},
-    {"at_work_3", "3 or more", UNIT_SHARE, 0},
-    {"works", "GPU work", UNIT_COUNT, 0},
-    {"before_ns", "before", UNIT_NS, 0},
-    {"before_call", "longest call", UNIT_TEXT, 0},
-    {"before_call_times", "times", UNIT_COUNT, 0},
-    {"before_call_ns", "for", UNIT_NS, 0},
-    {"before_no_call_ns", "in no call", UNIT_NS, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"name", "name", UNIT_TEXT, 0, 0},
+    {"span_ns", "span", UNIT_NS, 0, 0},
+    {"busy_ns", "busy", UNIT_NS, 0, 0},
+    {"busy", "busy", UNIT_SHARE, 0, 0},
+    {"idle_ns", "idle", UNIT_NS, 0, 0},
+    {"idle", "idle", UNIT_SHARE, 0, 0},
+    {"at_once", "at once", UNIT_COUNT, 0, 0},
+    {"at_work_0", "0 at work", UNIT_SHARE, 0, 0},
+    {"at_work_1", "1", UNIT_SHARE, 0, 0},
+    {"at_work_2", "2", UNIT_SHARE, 0, 0},
+    {"at_work_3", "3 or more", UNIT_SHARE, 0, 0},
+    {"works", "GPU work", UNIT_COUNT, 0, 0},
+    {"before_ns", "before", UNIT_NS, 0, 0},
+    {"before_call", "longest call", UNIT_TEXT, 0, 0},
+    {"before_call_times", "times", UNIT_COUNT, 0, 0},
+    {"before_call_ns", "for", UNIT_NS, 0, 0},
+    {"before_no_call_ns", "in no call", UNIT_NS, 0, 0},
 };
 
 /* --- whether it is whole --- */
 
-struct missing {
-    char text[512];
-    size_t length;
-};
+enum { WHOLE_MAX = 512 };
+#define MISSING(...) \
+    (line_add(m, "%s", m->left < WHOLE_MAX ? "; " : ""), line_add(m, __VA_ARGS__))
 
-static __attribute__((format(printf, 2, 3))) void missing_add(
-    struct missing *missing, const char *format, ...)
+static void missing_count(struct line *m, double count, const char *one, const char *many)
 {
-    const size_t room = sizeof missing->text - missing->length;
-    va_list args;
-    va_start(args, format);
-    const int n =
-        snprintf(missing->text + missing->length, room, "%s", missing->length ? "; " : "");
-    const int m = (size_t)n < room ? vsnprintf(missing->text + missing->length + n,
-                                         room - (size_t)n, format, args)
-                                   : 0;
-    va_end(args);
-    missing->length += (size_t)(n + m) < room ? (size_t)(n + m) : room - 1;
-}
-
-static void missing_count(struct missing *missing, double count, const char *one, const char *many)
-{
-    if (count > 0) missing_add(missing, "%.0f %s", count, count == 1 ? one : many);
+    if (count > 0) MISSING("%.0f %s", count, count == 1 ? one : many);
 }
 
 /* `most`: "at most ", or nothing; `where`: likewise. */
-static void missing_works(
-    struct missing *missing, const char *most, double count, const char *where)
+static void missing_works(struct line *m, const char *most, double count, const char *where)
 {
     if (count > 0)
-        missing_add(missing, "%s%.0f piece%s of GPU work without times%s", most, count,
-            count == 1 ? "" : "s", where);
+        MISSING("%s%.0f piece%s of GPU work without times%s", most, count, plural(count), where);
 }
 
-static void missing_launches(struct missing *missing, const char *most, double count)
+static void missing_launches(struct line *m, const char *most, double count)
 {
     if (count > 0)
-        missing_add(missing, "%s%.0f %s", most, count,
+        MISSING("%s%.0f %s", most, count,
             count == 1 ? "launch without its kernel" : "launches without their kernels");
 }
 
 /* Which kind it is can be told where all parts are there, and add up or have one kind only. */
-static void missing_untimed(struct missing *missing, const struct run *run)
+static void missing_untimed(struct line *m, const struct run *run)
 {
     char where[64];
     const struct untimed untimed = parts_untimed(run);
     const char *most = untimed.said && untimed.at_most ? "at most " : "";
     if (untimed.said && !parts_all(run)) {
         snprintf(where, sizeof where, " in parts 1 to %u", run->parts[run->part_count - 1].number);
-        missing_works(missing, most, untimed.all, where);
+        missing_works(m, most, untimed.all, where);
     } else if (!untimed.said || untimed.all == untimed.without_times + untimed.launches) {
-        missing_works(missing, most, untimed.without_times, "");
-        missing_launches(missing, most, untimed.launches);
-    } else if (untimed.without_times > 0) missing_works(missing, most, untimed.all, "");
-    else missing_launches(missing, most, untimed.all);
+        missing_works(m, most, untimed.without_times, "");
+        missing_launches(m, most, untimed.launches);
+    } else if (untimed.without_times > 0) missing_works(m, most, untimed.all, "");
+    else missing_launches(m, most, untimed.all);
 }
 
 /* Why the file ended before the process did. */
-static void missing_end(struct missing *missing, const struct run *run)
+static void missing_end(struct line *m, const struct run *run)
 {
     const struct fact *ended = run_fact(run, "totals.ended"),
                       *memory = run_fact(run, "totals.no_memory_for.0"),
                       *by = run_fact(run, "totals.ended_by");
-    if (run->cut) missing_add(missing, "the file ends inside an event");
+    if (run->cut) MISSING("the file ends inside an event");
     if (run_fact(run, "totals.recovered.cut_bytes") && !run_fact(run, "totals.recovered.rows"))
-        missing_add(missing, "recovered up to the last whole event");
-    if (ended) missing_add(missing, "ended: %s", text_in(run, ended->value));
+        MISSING("recovered up to the last whole event");
+    if (ended) MISSING("ended: %s", text_in(run, ended->value));
     if (memory)
-        missing_add(missing, "no memory for %s%s", text_in(run, memory->value),
+        MISSING("no memory for %s%s", text_in(run, memory->value),
             run_fact(run, "totals.no_memory_for.1") ? " and more" : "");
-    if (by) missing_add(missing, "ended by %s", text_in(run, by->value));
-    if (!missing->length && run_number(run, "totals.complete", 0) == 0)
-        missing_add(missing, "the process had not ended when the trailer was written");
+    if (by) MISSING("ended by %s", text_in(run, by->value));
+    if (m->left == WHOLE_MAX && run_number(run, "totals.complete", 0) == 0)
+        MISSING("the process had not ended when the trailer was written");
 }
 
-static void missing_parts(struct missing *missing, const struct run *run)
+static void missing_parts(struct line *m, const struct run *run)
 {
     const double deleted = run_number(run, "totals.parts_deleted", 0);
     uint32_t next = (uint32_t)deleted + 1; /* part that is to come */
-    missing_count(missing, deleted, "part deleted", "parts deleted");
+    missing_count(m, deleted, "part deleted", "parts deleted");
     for (size_t i = 0; i < run->part_count; i++) {
         const uint32_t part = run->parts[i].number;
-        if (part == next + 1) missing_add(missing, "part %u is not among the files", next);
-        else if (part > next)
-            missing_add(missing, "parts %u to %u are not among the files", next, part - 1);
+        if (part == next + 1) MISSING("part %u is not among the files", next);
+        else if (part > next) MISSING("parts %u to %u are not among the files", next, part - 1);
         if (part >= next) next = part + 1;
     }
-    if (parts_continue(run)) missing_add(missing, "another part follows");
+    if (parts_continue(run)) MISSING("another part follows");
 }
 
 /* Times of which there is nothing, or no GPU work. */
-static void missing_times(struct missing *missing, const struct run *run)
+static void missing_times(struct line *m, const struct run *run)
 {
     double closed = 0, no_times = 0;
     for (size_t i = 0; i < run->loss_count; i++) {
@@ -160,45 +134,40 @@ static void missing_times(struct missing *missing, const struct run *run)
         if (loss->no_times)
             *(loss->closed ? &closed : &no_times) += (double)(loss->end - loss->begin);
     }
-    char shown[SHOWN_MAX];
-    if (closed > 0)
-        missing_add(missing, "%s outside of windows", value_show(shown, UNIT_NS, closed));
-    if (no_times > 0)
-        missing_add(missing, "%s without GPU times", value_show(shown, UNIT_NS, no_times));
+    if (closed > 0) MISSING("%s outside of windows", SHOWN(UNIT_NS, closed));
+    if (no_times > 0) MISSING("%s without GPU times", SHOWN(UNIT_NS, no_times));
 }
 
 static void missing_lost(
-    struct missing *missing, double there, double all, const char *one, const char *many)
+    struct line *m, double there, double all, const char *one, const char *many)
 {
     char elsewhere[64];
-    missing_count(missing, there, one, many);
+    missing_count(m, there, one, many);
     snprintf(elsewhere, sizeof elsewhere, "%s in parts that are not among the files",
         all - there == 1 ? one : many);
-    missing_count(missing, all - there, elsewhere, elsewhere);
+    missing_count(m, all - there, elsewhere, elsewhere);
 }
 
 static const char *whole_of(struct report *report, const struct run *run)
 {
-    struct missing missing = {0};
+    char text[WHOLE_MAX];
+    struct line line = {text, sizeof text}, *m = &line;
     const struct lost lost = parts_lost(run), all = parts_lost_in_all(run);
     double without_call = 0;
     if (!run->ours) return run->cut ? "the file ends inside an event" : WHOLE_NOT_SAID;
     if (run_cut_seconds(run) > 0)
-        missing_add(&missing, "a cut of %.3f s out of a trace: all totals are those of the cut",
+        MISSING("a cut of %.3f s out of a trace: all totals are those of the cut",
             run_cut_seconds(run));
-    missing_end(&missing, run);
-    if (run_sample(run))
-        missing_add(&missing, "the GPU times of all calls but one in %u", run_sample(run));
-    else if (!run_has_times(run))
-        missing_add(&missing, "all GPU work, since no GPU times were taken");
-    missing_parts(&missing, run);
-    missing_times(&missing, run);
-    missing_lost(&missing, lost.calls, all.calls, "call lost", "calls lost");
-    missing_lost(
-        &missing, lost.works, all.works, "piece of GPU work lost", "pieces of GPU work lost");
-    missing_untimed(&missing, run);
+    missing_end(m, run);
+    if (run_sample(run)) MISSING("the GPU times of all calls but one in %u", run_sample(run));
+    else if (!run_has_times(run)) MISSING("all GPU work, since no GPU times were taken");
+    missing_parts(m, run);
+    missing_times(m, run);
+    missing_lost(m, lost.calls, all.calls, "call lost", "calls lost");
+    missing_lost(m, lost.works, all.works, "piece of GPU work lost", "pieces of GPU work lost");
+    missing_untimed(m, run);
     for (size_t i = 0; i < run->part_count; i++) without_call += run->parts[i].without_call;
-    missing_count(&missing, without_call, "piece of GPU work without its call",
+    missing_count(m, without_call, "piece of GPU work without its call",
         "pieces of GPU work without their calls");
     for (int i = 0; i < CS_NO_ROOM_KINDS; i++) {
         char path[64];
@@ -206,12 +175,12 @@ static const char *whole_of(struct report *report, const struct run *run)
             i == CS_NO_ROOM_FOR_OBJECTS ? "totals.untracked_objects" : "totals.no_room.%s",
             cs_no_room_info[i].name);
         missing_count(
-            &missing, run_number(run, path, 0), cs_no_room_info[i].one, cs_no_room_info[i].several);
+            m, run_number(run, path, 0), cs_no_room_info[i].one, cs_no_room_info[i].several);
     }
     const char *unknown =
         run_cut_seconds(run) > 0 ? NULL : format_unknown(run_count(run, "schemaVersion", 0));
-    if (unknown) missing_add(&missing, "%s", unknown);
-    return missing.length ? report_text(report, "%s", missing.text) : "yes";
+    if (unknown) MISSING("%s", unknown);
+    return m->left < WHOLE_MAX ? report_text(report, "%s", text) : "yes";
 }
 
 /* --- the run --- */
@@ -265,13 +234,12 @@ static void run_table(struct report *report, const struct run *run)
         run->ours || run->loss_count ? parts_lost_in_all(run) : (struct lost){NAN, NAN};
     const struct streams streams = streams_of(run);
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
-    TABLE_PUT(table, run_columns, CELL_TEXT(run->program ? text_in(run, run->program) : NULL),
-        CELL_NUMBER(run->pid), CELL_NUMBER(rank_of(run)), CELL_TEXT(run_source(run)),
-        CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
-        CELL_NUMBER(run->work_count + run->sampled_count),
-        CELL_NUMBER(run_sample(run) ? run_sample(run) : NAN), CELL_NUMBER(calling_threads(run)),
-        CELL_NUMBER(streams.used), CELL_NUMBER(streams.unused), CELL_TEXT(whole_of(report, run)),
-        CELL_NUMBER(lost.calls), CELL_NUMBER(lost.works));
+    TABLE_PUT(table, run_columns, CELL(run->program ? text_in(run, run->program) : NULL),
+        CELL(run->pid), CELL(rank_of(run)), CELL(run_source(run)), CELL(wall),
+        CELL(run->call_count), CELL(run->work_count + run->sampled_count),
+        CELL(run_sample(run) ? run_sample(run) : NAN), CELL(calling_threads(run)),
+        CELL(streams.used), CELL(streams.unused), CELL(whole_of(report, run)), CELL(lost.calls),
+        CELL(lost.works));
 }
 
 /* --- the devices --- */
@@ -285,17 +253,15 @@ static void device_put(struct table *table, const struct model *of, uint32_t d,
     const struct span *span = &of->idles.devices[d];
     const double all = (double)(span->end - span->begin), busy = (double)span->busy;
     const struct before before = before_first_work(&of->run, span);
-    TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal),
-        CELL_TEXT(device->name ? text_in(&of->run, device->name) : NULL), CELL_NUMBER(all),
-        CELL_NUMBER(busy), CELL_NUMBER(share(busy, all)), CELL_NUMBER(all - busy),
-        CELL_NUMBER(share(all - busy, all)), CELL_NUMBER(share(load->stream_time, busy)),
-        CELL_NUMBER(share((double)load->at_work[0], all)),
-        CELL_NUMBER(share((double)load->at_work[1], all)),
-        CELL_NUMBER(share((double)load->at_work[2], all)),
-        CELL_NUMBER(share((double)load->at_work[3], all)), CELL_NUMBER(works),
-        CELL_NUMBER(before.ns), CELL_TEXT(before.call ? text_in(&of->run, before.call) : NULL),
-        CELL_NUMBER(before.call ? before.times : NAN),
-        CELL_NUMBER(before.call ? before.call_ns : NAN), CELL_NUMBER(before.no_call_ns));
+    TABLE_PUT(table, device_columns, CELL(device->ordinal),
+        CELL(device->name ? text_in(&of->run, device->name) : NULL), CELL(all), CELL(busy),
+        CELL(share(busy, all)), CELL(all - busy), CELL(share(all - busy, all)),
+        CELL(share(load->stream_time, busy)), CELL(share((double)load->at_work[0], all)),
+        CELL(share((double)load->at_work[1], all)), CELL(share((double)load->at_work[2], all)),
+        CELL(share((double)load->at_work[3], all)), CELL(works), CELL(before.ns),
+        CELL(before.call ? text_in(&of->run, before.call) : NULL),
+        CELL(before.call ? before.times : NAN), CELL(before.call ? before.call_ns : NAN),
+        CELL(before.no_call_ns));
 }
 
 /* A device on which nothing ran has no row. */

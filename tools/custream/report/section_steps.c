@@ -2,22 +2,17 @@
  * Steps: the ranges that repeat on one thread, at the outermost level where any does. Of each: how
  * long a step takes, which was the slowest, and what took longer in it than in the others.
  */
-#include <math.h>
-#include <string.h>
-
-#include "tools/custream/command.h"
-#include "tools/custream/model/table.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
 static const struct column step_columns[] = {
-    {"name", "step", UNIT_TEXT, COLUMN_NAMES},
-    {"times", "times", UNIT_COUNT, 0},
-    {"mean_ns", "mean", UNIT_NS, 0},
-    {"spread_ns", "standard deviation", UNIT_NS, 0},
-    {"slowest", "slowest", UNIT_COUNT, 0},
-    {"slowest_ns", "it took", UNIT_NS, 0},
-    {"different", "what was different in it", UNIT_TEXT, COLUMN_BELOW},
+    {"name", "step", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"times", "times", UNIT_COUNT, 0, 0},
+    {"mean_ns", "mean", UNIT_NS, 0, 0},
+    {"spread_ns", "standard deviation", UNIT_NS, 0, 0},
+    {"slowest", "slowest", UNIT_COUNT, 0, 0},
+    {"slowest_ns", "it took", UNIT_NS, 0, 0},
+    {"different", "what was different in it", UNIT_TEXT, COLUMN_BELOW, 0},
 };
 
 enum {
@@ -25,6 +20,133 @@ enum {
                            one step where there are at least so many of them */
     ROWS_SHOWN = 20,
 };
+
+/* --- what was different in a step --- */
+
+struct step_reader {
+    const struct run *run;
+    const struct idles *idles;
+    size_t *device_idles; /* by device: its first row in idles, up to the next one's */
+};
+
+/* A slowest that took no more than this share of the mean longer is like the others: its times
+ * differ by chance. */
+#define CHANCE 0.01
+
+/* What a range consists of. WAIT: a call that waits. */
+enum item { ITEM_WORK, ITEM_CALL, ITEM_IDLE, ITEM_WAIT };
+
+/* Of all ranges: a tally's total is what an item took in all, and its sum[0] what it took in the
+ * slowest. */
+struct items {
+    const struct step_reader *reader;
+    struct tallies tallies;
+    bool slowest; /* the range at hand is it */
+};
+
+static void item_add(struct items *items, enum item item, uint32_t what, int64_t amount)
+{
+    struct tally *tally = tally_of(&items->tallies, key_of(item, what));
+    tally_add(tally, amount);
+    if (items->slowest) tally->sum[0] += (double)amount;
+}
+
+/* The place among thread_calls of the thread's first call that begins at or after a time. */
+static uint32_t call_from(const struct run *run, uint32_t thread, int64_t time)
+{
+    const struct groups *calls = &run->thread_calls;
+    return (uint32_t)FIRST_NOT(i, calls->begins[thread], calls->begins[thread + 1],
+        run->calls[calls->members[i]].begin < time);
+}
+
+static void items_of_calls(struct items *items, const struct range *range)
+{
+    const struct run *run = items->reader->run;
+    for (uint32_t i = call_from(run, range->thread, range->begin);
+        i < run->thread_calls.begins[range->thread + 1]; i++) {
+        const struct call *call = &run->calls[run->thread_calls.members[i]];
+        if (call->begin >= range->end) break;
+        item_add(
+            items, call_waits(call) ? ITEM_WAIT : ITEM_CALL, call->name, call->end - call->begin);
+        for (uint32_t w = 0; w < call->works; w++) {
+            const struct work *work = &run->works[run->works_of[call->work + w]];
+            item_add(items, ITEM_WORK, work->name, work->end - work->begin);
+        }
+    }
+}
+
+static void items_of_idles(struct items *items, const struct range *range)
+{
+    const struct step_reader *reader = items->reader;
+    for (size_t d = 0; d < reader->run->device_count; d++) {
+        const size_t end = reader->device_idles[d + 1];
+        const struct idle *rows = reader->idles->rows;
+        for (size_t i = FIRST_NOT(n, reader->device_idles[d], end, rows[n].end <= range->begin);
+            i < end; i++) {
+            const struct idle *idle = &rows[i];
+            if (idle->begin >= range->end) break;
+            const int64_t from = idle->begin > range->begin ? idle->begin : range->begin,
+                          to = idle->end < range->end ? idle->end : range->end;
+            item_add(items, ITEM_IDLE, idle->cause, to - from);
+        }
+    }
+}
+
+static const char *item_text(
+    struct report *report, const struct run *run, const struct tally *item, double mean)
+{
+    const bool idle = key_high(item->key) == ITEM_IDLE;
+    const char *what =
+        idle ? cause_info[key_low(item->key)].title : text_in(run, key_low(item->key));
+    return report_text(report, "%s%s: %.3f ms, on average %.3f ms", idle ? "idle, " : "", what,
+        item->sum[0] / 1e6, mean / 1e6);
+}
+
+/* `more`: how much longer than the mean of `count` ranges the slowest took. */
+static const char *largest_excess(
+    const struct items *items, struct report *report, uint32_t count, double more)
+{
+    const struct tally *largest[2] = {NULL, NULL}; /* of what is no wait, of waits */
+    double excess[2] = {0, 0};
+    for (size_t i = 0; i < items->tallies.count; i++) {
+        const struct tally *item = &items->tallies.rows[i];
+        const bool wait = key_high(item->key) == ITEM_WAIT;
+        const double its = item->sum[0] - (double)item->total / count;
+        if (its > excess[wait]) largest[wait] = item, excess[wait] = its;
+    }
+    const bool wait = excess[0] < more / 2 && excess[1] > excess[0];
+    return largest[wait] ? item_text(report, items->reader->run, largest[wait],
+                               (double)largest[wait]->total / count)
+                         : NULL;
+}
+
+/*
+ * The kernel, copy, call or cause of idle time that took the most more in ranges[slowest] than on
+ * average in the `count` ranges, all of one thread; NULL if nothing did, or the range took hardly
+ * longer than the others. A call that waits is named only where nothing else makes up for half of
+ * what the range took more.
+ */
+static const char *step_difference(const struct step_reader *reader, struct report *report,
+    const uint32_t *ranges, uint32_t count, uint32_t slowest)
+{
+    struct items items = {.reader = reader};
+    double mean = 0, more = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct range *range = &reader->run->ranges[ranges[i]];
+        const double length = (double)(range->end - range->begin);
+        items.slowest = i == slowest;
+        mean += length / count;
+        if (items.slowest) more = length;
+        items_of_calls(&items, range);
+        items_of_idles(&items, range);
+    }
+    more -= mean;
+    const char *text = more > mean * CHANCE ? largest_excess(&items, report, count, more) : NULL;
+    tallies_free(&items.tallies);
+    return text;
+}
+
+/* --- steps --- */
 
 struct steps {
     const struct run *run;
@@ -109,26 +231,20 @@ static void step_measure(struct step *step, const struct run *run, const uint32_
     step->spread = sqrt(squares / step->times);
 }
 
-static bool same_name(const struct run *run, const uint32_t *ranges, uint32_t count)
-{
-    for (uint32_t i = 1; i < count; i++)
-        if (run->ranges[ranges[i]].name != run->ranges[ranges[0]].name) return false;
-    return true;
-}
-
 /* A row of ranges with one stem, in order. */
 static void step_add(struct steps *steps, uint32_t thread, const uint32_t *ranges, uint32_t count)
 {
     const struct run *run = steps->run;
     const char *name = text_in(run, run->ranges[ranges[0]].name);
     struct step step = {.name = name, .thread = thread, .times = count};
-    const bool same = same_name(run, ranges, count);
+    bool same = true;
+    for (uint32_t i = 1; i < count; i++)
+        same &= run->ranges[ranges[i]].name == run->ranges[ranges[0]].name;
     if (count < (same ? 2 : NUMBERED_TIMES)) return;
     if (!same) step.name = report_text(steps->report, "%.*sN", (int)stem_length(name), name);
     step_measure(&step, run, ranges);
     step.different = step_difference(&steps->reader, steps->report, ranges, count, step.slowest);
-    steps->rows = array_room(steps->rows, steps->count, &steps->capacity, sizeof *steps->rows);
-    steps->rows[steps->count++] = step;
+    array_add(steps->rows, steps->count, steps->capacity, step);
 }
 
 /* The steps of a thread: its ranges at one level, those with one stem together, in order. */
@@ -161,8 +277,7 @@ static void thread_steps(struct steps *steps, uint32_t thread)
 static int longest_first(const void *a, const void *b)
 {
     const struct step *one = a, *other = b;
-    if (one->total != other->total) return one->total < other->total ? 1 : -1;
-    return one->thread < other->thread ? -1 : one->thread > other->thread;
+    return ORDER(other->total, one->total) ?: ORDER(one->thread, other->thread);
 }
 
 static int by_name(const void *a, const void *b)
@@ -191,8 +306,12 @@ void section_steps(struct report *report, const struct model *of)
     struct table *table = TABLE_NEW(report, "steps", "The steps that repeat", step_columns);
     struct steps steps = {.run = run,
         .report = report,
-        .reader = step_reader_make(run, &of->idles),
+        .reader = {run, &of->idles, array_zeros(run->device_count + 1, sizeof(size_t))},
         .levels = array_zeros(run->range_count, sizeof(uint32_t))};
+    size_t *device_idles = steps.reader.device_idles;
+    for (size_t i = 0; i < of->idles.count; i++) device_idles[of->idles.rows[i].device + 1] = i + 1;
+    for (size_t d = 0; d < run->device_count; d++)
+        if (device_idles[d + 1] < device_idles[d]) device_idles[d + 1] = device_idles[d];
     thread_ranges_make(&steps.ranges, run);
     for (uint32_t place = 0; place < steps.ranges.by_thread.begins[run->thread_count]; place++) {
         const uint32_t parent = steps.ranges.parent[place];
@@ -202,13 +321,13 @@ void section_steps(struct report *report, const struct model *of)
     tell_threads(&steps);
     for (size_t i = 0; i < steps.count; i++) {
         const struct step *step = &steps.rows[i];
-        TABLE_PUT(table, step_columns, CELL_TEXT(step->name), CELL_NUMBER(step->times),
-            CELL_NUMBER(step->mean), CELL_NUMBER(step->spread), CELL_NUMBER(step->slowest + 1),
-            CELL_NUMBER(step->slowest_ns), CELL_TEXT(step->different));
+        TABLE_PUT(table, step_columns, CELL(step->name), CELL(step->times), CELL(step->mean),
+            CELL(step->spread), CELL(step->slowest + 1), CELL(step->slowest_ns),
+            CELL(step->different));
     }
     table->shown = ROWS_SHOWN;
     thread_ranges_free(&steps.ranges);
-    step_reader_free(&steps.reader);
+    free(device_idles);
     numbers_free(&steps.stem_of_text);
     numbers_free(&steps.stem_of_hash);
     free(steps.levels);

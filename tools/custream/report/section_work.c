@@ -1,46 +1,57 @@
 /* The work of the GPU by name: kernels, copies, graph launches; the streams that it ran on; the
  * calls of the host by name. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "tools/custream/model/table.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
+/* Sums of rows; of how many kernels the shape, and how much of the device they fill, is known.
+ * LAUNCHES, MEAN: of a sample. */
+enum {
+    KERNEL_BLOCKS,
+    KERNEL_THREADS,
+    KERNEL_SHAPES,
+    KERNEL_FILLS,
+    KERNEL_FILLS_KNOWN,
+    KERNEL_LAUNCHES,
+    KERNEL_MEAN
+};
+enum { COPY_BYTES, COPY_WAY };
+enum { GRAPH_NODES, GRAPH_NODES_KNOWN };
+enum { CALL_FAILED };
+enum { STREAM_ALONE, STREAM_OVERLAPPED };
+
 static const struct column kernel_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES},
-    {"times", "times", UNIT_COUNT, 0},
-    {"sampled", "sampled", UNIT_COUNT, 0},
-    {"total_ns", "total", UNIT_NS, 0},
-    {"about_total_ns", "total, about", UNIT_NS, 0},
-    {"mean_ns", "mean", UNIT_NS, 0},
-    {"shortest_ns", "shortest", UNIT_NS, 0},
-    {"longest_ns", "longest", UNIT_NS, 0},
-    {"blocks", "blocks", UNIT_COUNT, 0},
-    {"threads", "threads a block", UNIT_COUNT, 0},
-    {"fills", "fills GPU", UNIT_SHARE, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
+    {"sampled", "sampled", UNIT_COUNT, 0, 0},
+    {"total_ns", "total", UNIT_NS, 0, CELL_TOTAL},
+    {"about_total_ns", "total, about", UNIT_NS, 0, 0},
+    {"mean_ns", "mean", UNIT_NS, 0, CELL_MEAN},
+    {"shortest_ns", "shortest", UNIT_NS, 0, CELL_SHORTEST},
+    {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
+    {"blocks", "blocks", UNIT_COUNT, 0, CELL_RATIO(KERNEL_BLOCKS, KERNEL_SHAPES)},
+    {"threads", "threads a block", UNIT_COUNT, 0, CELL_RATIO(KERNEL_THREADS, KERNEL_SHAPES)},
+    {"fills", "fills GPU", UNIT_SHARE, 0, CELL_RATIO(KERNEL_FILLS, KERNEL_FILLS_KNOWN)},
 };
 
 static const struct column copy_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"direction", "direction", UNIT_TEXT, COLUMN_NAMES},
-    {"memory", "memory", UNIT_TEXT, COLUMN_NAMES},
-    {"times", "times", UNIT_COUNT, 0},
-    {"bytes", "bytes", UNIT_BYTES, 0},
-    {"total_ns", "total", UNIT_NS, 0},
-    {"rate", "rate", UNIT_GBPS, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"direction", "direction", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"memory", "memory", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
+    {"bytes", "bytes", UNIT_BYTES, 0, CELL_SUM(COPY_BYTES)},
+    {"total_ns", "total", UNIT_NS, 0, CELL_TOTAL},
+    {"rate", "rate", UNIT_GBPS, 0, 0},
 };
 
 static const struct column graph_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"graph", "graph", UNIT_TEXT, COLUMN_NAMES},
-    {"times", "launches", UNIT_COUNT, 0},
-    {"total_ns", "total", UNIT_NS, 0},
-    {"mean_ns", "mean", UNIT_NS, 0},
-    {"longest_ns", "longest", UNIT_NS, 0},
-    {"nodes", "nodes", UNIT_COUNT, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"graph", "graph", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"times", "launches", UNIT_COUNT, 0, CELL_TIMES},
+    {"total_ns", "total", UNIT_NS, 0, CELL_TOTAL},
+    {"mean_ns", "mean", UNIT_NS, 0, CELL_MEAN},
+    {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
+    {"nodes", "nodes", UNIT_COUNT, 0, CELL_RATIO(GRAPH_NODES, GRAPH_NODES_KNOWN)},
 };
 
 enum { ROWS_SHOWN = 20 };
@@ -72,18 +83,6 @@ static void device_own(const struct section *section, const struct tally *tally,
 
 /* --- kernels --- */
 
-/* Sums of a row; of how many kernels the shape, and how much of the device they fill, is known.
- * LAUNCHES, MEAN: of a sample. */
-enum {
-    KERNEL_BLOCKS,
-    KERNEL_THREADS,
-    KERNEL_SHAPES,
-    KERNEL_FILLS,
-    KERNEL_FILLS_KNOWN,
-    KERNEL_LAUNCHES,
-    KERNEL_MEAN
-};
-
 static void kernel_add(struct tally *tally, const struct run *run, const struct work *work)
 {
     tally_add(tally, work->end - work->begin);
@@ -98,9 +97,6 @@ static void kernel_add(struct tally *tally, const struct run *run, const struct 
     tally->sum[KERNEL_FILLS_KNOWN]++;
 }
 
-static const unsigned char kernel_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_OWN, CELL_TOTAL,
-    CELL_OWN, CELL_MEAN, CELL_SHORTEST, CELL_LONGEST, CELL_RATIO(KERNEL_BLOCKS, KERNEL_SHAPES),
-    CELL_RATIO(KERNEL_THREADS, KERNEL_SHAPES), CELL_RATIO(KERNEL_FILLS, KERNEL_FILLS_KNOWN)};
 enum {
     COLUMN_TIMES = 2,
     COLUMN_SAMPLED,
@@ -171,13 +167,11 @@ static void kernels(struct report *report, const struct run *run, const struct w
             "of the sampled ones times that. %s",
             run_sample(run), table->note);
     }
-    tallies_put(&tallies, table, kernel_cells, kernel_own, &(struct section){report, run});
+    tallies_put(&tallies, table, kernel_own, &(struct section){report, run});
     table->shown = ROWS_SHOWN;
 }
 
 /* --- copies --- */
-
-enum { COPY_BYTES, COPY_WAY };
 
 /* "Memcpy HtoD (Pinned -> Device)": what stands in the brackets. NULL: there are none. */
 static const char *memory_of(struct report *report, const char *name)
@@ -185,9 +179,6 @@ static const char *memory_of(struct report *report, const char *name)
     const char *open = strchr(name, '('), *close = open ? strrchr(open, ')') : NULL;
     return close ? report_text(report, "%.*s", (int)(close - open - 1), open + 1) : NULL;
 }
-
-static const unsigned char copy_cells[] = {
-    CELL_OWN, CELL_OWN, CELL_OWN, CELL_TIMES, CELL_SUM(COPY_BYTES), CELL_TOTAL, CELL_OWN};
 
 static void copy_own(const void *of, const struct tally *tally, struct cell *row)
 {
@@ -213,12 +204,10 @@ static void copies(struct report *report, const struct run *run, const struct wo
         tally->sum[COPY_BYTES] += (double)work->bytes;
         tally->sum[COPY_WAY] = work->way;
     }
-    tallies_put(&tallies, table, copy_cells, copy_own, &(struct section){report, run});
+    tallies_put(&tallies, table, copy_own, &(struct section){report, run});
 }
 
 /* --- graphs --- */
-
-enum { GRAPH_NODES, GRAPH_NODES_KNOWN };
 
 /* Numbers of graphs, and with this bit texts: names of graphs that have no number. */
 #define GRAPH_NAMED (UINT32_C(1) << 31)
@@ -248,9 +237,6 @@ static void graph_of_nodes(struct tallies *tallies, const struct run *run, const
     tally->sum[GRAPH_NODES_KNOWN]++;
 }
 
-static const unsigned char graph_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_MEAN,
-    CELL_LONGEST, CELL_RATIO(GRAPH_NODES, GRAPH_NODES_KNOWN)};
-
 static void graph_own(const void *of, const struct tally *tally, struct cell *row)
 {
     const struct section *section = of;
@@ -272,7 +258,7 @@ static void graphs(struct report *report, const struct run *run, const struct wo
     }
     for (size_t c = 0; c < run->call_count; c++)
         if (run->calls[c].works) graph_of_nodes(&tallies, run, &run->calls[c]);
-    tallies_put(&tallies, table, graph_cells, graph_own, &(struct section){report, run});
+    tallies_put(&tallies, table, graph_own, &(struct section){report, run});
     table->shown = ROWS_SHOWN;
 }
 
@@ -289,17 +275,13 @@ void section_work(struct report *report, const struct model *of)
 /* --- calls of the host --- */
 
 static const struct column call_columns[] = {
-    {"call", "call", UNIT_TEXT, COLUMN_NAMES},
-    {"times", "times", UNIT_COUNT, 0},
-    {"failed", "failed", UNIT_COUNT, 0},
-    {"total_ns", "total", UNIT_NS, 0},
-    {"mean_ns", "mean", UNIT_NS, 0},
-    {"longest_ns", "longest", UNIT_NS, 0},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
+    {"failed", "failed", UNIT_COUNT, 0, CELL_SUM(CALL_FAILED)},
+    {"total_ns", "total", UNIT_NS, 0, CELL_TOTAL},
+    {"mean_ns", "mean", UNIT_NS, 0, CELL_MEAN},
+    {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
 };
-enum { CALL_FAILED };
-static const unsigned char call_cells[] = {
-    CELL_OWN, CELL_TIMES, CELL_SUM(CALL_FAILED), CELL_TOTAL, CELL_MEAN, CELL_LONGEST};
-
 static void call_own(const void *of, const struct tally *tally, struct cell *row)
 {
     row[0].text = text_in(of, (text)tally->key);
@@ -319,27 +301,23 @@ void section_calls(struct report *report, const struct model *of)
         tally->sum[CALL_FAILED] +=
             call->result && !(call->result == not_ready && call_kind(call) == CS_KIND_QUERY);
     }
-    tallies_put(&tallies, table, call_cells, call_own, run);
+    tallies_put(&tallies, table, call_own, run);
     table->shown = ROWS_SHOWN;
 }
 
 /* --- streams: what each is, who made it, and how long it worked beside others --- */
 
 static const struct column stream_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"stream", "stream", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
-    {"kind", "kind", UNIT_TEXT, 0},
-    {"priority", "priority", UNIT_TEXT, 0},
-    {"maker", "made by", UNIT_TEXT, 0},
-    {"works", "work", UNIT_COUNT, 0},
-    {"busy_ns", "busy", UNIT_NS, 0},
-    {"alone_ns", "alone", UNIT_NS, 0},
-    {"overlapped_ns", "beside others", UNIT_NS, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"stream", "stream", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END, 0},
+    {"kind", "kind", UNIT_TEXT, 0, 0},
+    {"priority", "priority", UNIT_TEXT, 0, 0},
+    {"maker", "made by", UNIT_TEXT, 0, 0},
+    {"works", "work", UNIT_COUNT, 0, 0},
+    {"busy_ns", "busy", UNIT_NS, 0, CELL_TOTAL},
+    {"alone_ns", "alone", UNIT_NS, 0, CELL_SUM(STREAM_ALONE)},
+    {"overlapped_ns", "beside others", UNIT_NS, 0, CELL_SUM(STREAM_OVERLAPPED)},
 };
-
-enum { STREAM_ALONE, STREAM_OVERLAPPED };
-static const unsigned char stream_cells[] = {CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN,
-    CELL_OWN, CELL_TOTAL, CELL_SUM(STREAM_ALONE), CELL_SUM(STREAM_OVERLAPPED)};
 
 static void stream_own(const void *of, const struct tally *tally, struct cell *row)
 {
@@ -388,7 +366,7 @@ void section_streams(struct report *report, const struct model *of)
     if (run_sample(run)) table->note = sample_note(report, run);
     else if (unused)
         table->note = report_text(report, "Without work, and not listed: %zu.", unused);
-    tallies_put(&tallies, table, stream_cells, stream_own, &(struct section){report, run});
+    tallies_put(&tallies, table, stream_own, &(struct section){report, run});
     table->shown = ROWS_SHOWN;
     concurrency_free(&concurrency);
 }

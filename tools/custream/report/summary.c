@@ -1,65 +1,26 @@
 /* A report's first words: what the tables "run", "devices" and "findings" say, in sentences. */
 #include "tools/custream/report/inside.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include "tools/custream/show.h"
-
 /* As many devices have a sentence of their own. */
 enum { DEVICES_TOLD = 8 };
-
-struct line {
-    char *at;
-    size_t left;
-};
-
-static void line_add(struct line *line, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void line_add(struct line *line, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const int length = vsnprintf(line->at, line->left, format, args);
-    va_end(args);
-    const size_t put = length < 0                    ? 0
-                       : (size_t)length < line->left ? (size_t)length
-                                                     : line->left - 1;
-    line->at += put;
-    line->left -= put;
-}
-
-static void line_value(
-    struct line *line, const char *before, enum unit unit, double value, const char *behind)
-{
-    char shown[SHOWN_MAX];
-    line_add(line, "%s%s%s", before, value_show(shown, unit, value), behind);
-}
-
-static void line_count(struct line *line, const char *before, double count, const char *thing)
-{
-    line_value(line, before, UNIT_COUNT, count, " ");
-    line_add(line, "%s%s", thing, count == 1 ? "" : "s");
-}
 
 static void run_tell(struct line *line, const struct table *run)
 {
     const char *source = table_text(run, 0, "source"), *program = table_text(run, 0, "program");
-    const double rank = table_number(run, 0, "rank"),
-                 unused = table_number(run, 0, "unused_streams");
+    const double rank = table_number(run, 0, "rank"), calls = table_number(run, 0, "calls"),
+                 threads = table_number(run, 0, "threads"),
+                 streams = table_number(run, 0, "streams"),
+                 unused = table_number(run, 0, "unused_streams"),
+                 works = table_number(run, 0, "works"), sample = table_number(run, 0, "sample");
+    const bool times = works > 0 || strcmp(source, "none");
     line_add(line, "%s (", *program ? program : "The program");
     if (!isnan(rank)) line_add(line, "rank %.0f, ", rank);
-    line_add(line, "process %.0f)", table_number(run, 0, "pid"));
-    line_value(line, " ran for ", UNIT_NS, table_number(run, 0, "wall_ns"), ": ");
-    line_count(line, "", table_number(run, 0, "calls"), "call");
-    line_count(line, " on ", table_number(run, 0, "threads"), "thread");
-    const bool times = table_number(run, 0, "works") > 0 || strcmp(source, "none");
-    if (times)
-        line_value(line, ", ", UNIT_COUNT, table_number(run, 0, "works"), " pieces of GPU work");
-    line_count(line, times ? " on " : ", ", table_number(run, 0, "streams"), "stream");
-    if (unused > 0) line_value(line, " (", UNIT_COUNT, unused, " more without work)");
-    const double sample = table_number(run, 0, "sample");
+    line_add(line, "process %.0f) ran for %s: %s call%s on %s thread%s, ",
+        table_number(run, 0, "pid"), SHOWN(UNIT_NS, table_number(run, 0, "wall_ns")),
+        SHOWN(UNIT_COUNT, calls), plural(calls), SHOWN(UNIT_COUNT, threads), plural(threads));
+    if (times) line_add(line, "%s pieces of GPU work on ", SHOWN(UNIT_COUNT, works));
+    line_add(line, "%s stream%s", SHOWN(UNIT_COUNT, streams), plural(streams));
+    if (unused > 0) line_add(line, " (%s more without work)", SHOWN(UNIT_COUNT, unused));
     if (*source && times) line_add(line, "; GPU times from %s", source);
     if (sample > 0)
         line_add(line,
@@ -82,7 +43,7 @@ static void shares_tell(struct line *line, const char *before, const struct tabl
         if (table_number(table, row, "device") != device || !(share >= least)) continue;
         line_add(line, "%s", told++ ? ", " : before);
         put(line, table, row);
-        line_value(line, " (", UNIT_SHARE, share, ")");
+        line_add(line, " (%s)", SHOWN(UNIT_SHARE, share));
     }
     if (told) line_add(line, ".");
 }
@@ -117,16 +78,13 @@ static bool before_tell(
                  in_call = table_number(devices, row, "before_call_ns"),
                  times = table_number(devices, row, "before_call_times");
     if (!(before > 0 && before >= least * table_number(run, 0, "wall_ns"))) return false;
-    line_value(line, " began its first work ", UNIT_NS, before, " after the trace began");
-    if (no_call >= before / 2) {
-        line_value(
-            line, "; for ", UNIT_NS, no_call, " of that no thread was in a call that is recorded");
-    } else if (in_call >= before / 2) {
-        line_value(line, "; ", UNIT_NS, in_call, " of that went to ");
-        line_add(line, "%.60s", table_text(devices, row, "before_call"));
-        line_count(line, " (", times, "time");
-        line_add(line, ")");
-    }
+    line_add(line, " began its first work %s after the trace began", SHOWN(UNIT_NS, before));
+    if (no_call >= before / 2)
+        line_add(line, "; for %s of that no thread was in a call that is recorded",
+            SHOWN(UNIT_NS, no_call));
+    else if (in_call >= before / 2)
+        line_add(line, "; %s of that went to %.60s (%s time%s)", SHOWN(UNIT_NS, in_call),
+            table_text(devices, row, "before_call"), SHOWN(UNIT_COUNT, times), plural(times));
     line_add(line, ".");
     return true;
 }
@@ -143,10 +101,10 @@ static void device_tell(
         return;
     }
     const bool later = before_tell(line, report_find(report, "run"), devices, row);
-    line_value(line, later ? " From then on it was busy for " : " was busy for ", UNIT_SHARE,
-        table_number(devices, row, "busy"), "");
-    line_value(line, " of ", UNIT_NS, table_number(devices, row, "span_ns"), "");
-    line_value(line, " and idle for ", UNIT_NS, table_number(devices, row, "idle_ns"), "");
+    line_add(line, "%s was busy for %s of %s and idle for %s", later ? " From then on it" : "",
+        SHOWN(UNIT_SHARE, table_number(devices, row, "busy")),
+        SHOWN(UNIT_NS, table_number(devices, row, "span_ns")),
+        SHOWN(UNIT_NS, table_number(devices, row, "idle_ns")));
     if (!isnan(at_once)) line_add(line, "; while busy it worked on %.2f streams at once", at_once);
     line_add(line, ".");
     shares_tell(line, " Why it was idle: ", report_find(report, "idle"), device, cause_put);
@@ -193,12 +151,11 @@ struct finding finding_at(const struct report *report, size_t row)
                  times = table_number(findings, row, "times"), span = table_sum(devices, "span_ns");
     struct line line = {finding.cost, sizeof finding.cost};
     if (isnan(cost)) line_add(&line, "not known");
-    else line_value(&line, "at most ", UNIT_NS, cost, "");
+    else line_add(&line, "at most %s", SHOWN(UNIT_NS, cost));
     if (!isnan(cost) && span > 0)
-        line_value(&line, ", ", UNIT_SHARE, cost / span,
-            devices->row_count > 1 ? " of all GPUs' time together" : " of the GPU's time");
-    if (times > 0) line_count(&line, " (", times, "time");
-    if (times > 0) line_add(&line, ")");
+        line_add(&line, ", %s of %s", SHOWN(UNIT_SHARE, cost / span),
+            devices->row_count > 1 ? "all GPUs' time together" : "the GPU's time");
+    if (times > 0) line_add(&line, " (%s time%s)", SHOWN(UNIT_COUNT, times), plural(times));
     return finding;
 }
 
