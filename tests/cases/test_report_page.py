@@ -82,7 +82,7 @@ def test_lanes(page_of, driver, tmp_path):
     """Few pieces: one rectangle each, with a title; the idle time in the colour of its cause."""
     page_of(trace_of(tmp_path / "t.json", 6))
     lanes = {lane.find_element(By.TAG_NAME, "span").text: lane for lane in driver.find_elements(By.CSS_SELECTOR, ".lane:not(.axis)")}
-    assert list(lanes) == ["idle, by cause", "stream 13 prio -5 non-blocking", "stream 14 <non-blocking>"]
+    assert list(lanes) == ["idle, by cause", "stream 13 p-5 nb", "stream 14 <non-blocking>"]
     idle, works, _ = lanes.values()
     idle_pieces = idle.find_elements(By.TAG_NAME, "rect")
     assert {piece.get_attribute("class") for piece in idle_pieces} == {"c0", "c1"}  # the host had not enqueued it; its way to the GPU

@@ -7,56 +7,56 @@
 #include "tools/custream/report/report.h"
 
 static const struct column run_columns[] = {
-    {"program", "program", UNIT_TEXT, COLUMN_NAMES},
-    {"pid", "process", UNIT_COUNT, COLUMN_NAMES},
-    {"rank", "rank", UNIT_COUNT, 0},
-    {"source", "GPU times", UNIT_TEXT, 0},
-    {"wall_ns", "ran for", UNIT_NS, 0},
-    {"calls", "calls", UNIT_COUNT, 0},
-    {"works", "GPU work", UNIT_COUNT, 0},
-    {"threads", "threads", UNIT_COUNT, 0},
-    {"streams", "streams", UNIT_COUNT, 0},
-    {"unused_streams", "unused", UNIT_COUNT, 0},
-    {"whole", "whole", UNIT_TEXT, 0},
+    {"program", "program", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"pid", "process", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"rank", "rank", UNIT_COUNT, 0, 0},
+    {"source", "GPU times", UNIT_TEXT, 0, 0},
+    {"wall_ns", "ran for", UNIT_NS, 0, 0},
+    {"calls", "calls", UNIT_COUNT, 0, 0},
+    {"works", "GPU work", UNIT_COUNT, 0, 0},
+    {"threads", "threads", UNIT_COUNT, 0, 0},
+    {"streams", "streams", UNIT_COUNT, 0, 0},
+    {"unused_streams", "unused", UNIT_COUNT, 0, 0},
+    {"whole", "whole", UNIT_TEXT, 0, 0},
 };
 static const struct column device_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"name", "name", UNIT_TEXT, 0},
-    {"span_ns", "span", UNIT_NS, 0},
-    {"busy", "busy", UNIT_SHARE, 0},
-    {"idle_ns", "idle", UNIT_NS, 0},
-    {"at_once", "at once", UNIT_COUNT, 0},
-    {"works", "work", UNIT_COUNT, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"name", "name", UNIT_TEXT, 0, 0},
+    {"span_ns", "span", UNIT_NS, 0, 0},
+    {"busy", "busy", UNIT_SHARE, 0, 0},
+    {"idle_ns", "idle", UNIT_NS, 0, 0},
+    {"at_once", "at once", UNIT_COUNT, 0, 0},
+    {"works", "work", UNIT_COUNT, 0, 0},
 };
 static const struct column finding_columns[] = {
-    {"id", "finding", UNIT_TEXT, COLUMN_NAMES},
-    {"title", "title", UNIT_TEXT, 0},
-    {"stream", "stream", UNIT_TEXT, COLUMN_NAMES},
-    {"cost_ns", "cost", UNIT_NS, 0},
-    {"times", "times", UNIT_COUNT, 0},
-    {"evidence", "seen", UNIT_TEXT, 0},
-    {"remedy", "to do", UNIT_TEXT, 0},
-    {"page", "page", UNIT_TEXT, 0},
+    {"id", "finding", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"title", "title", UNIT_TEXT, 0, 0},
+    {"stream", "stream", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"cost_ns", "cost", UNIT_NS, 0, 0},
+    {"times", "times", UNIT_COUNT, 0, 0},
+    {"evidence", "seen", UNIT_TEXT, 0, 0},
+    {"remedy", "to do", UNIT_TEXT, 0, 0},
+    {"page", "page", UNIT_TEXT, 0, 0},
 };
 static const struct column kernel_columns[] = {
-    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES},
-    {"times", "times", UNIT_COUNT, 0},
-    {"total_ns", "total", UNIT_NS, 0},
-    {"fills", "fills", UNIT_SHARE, 0},
-    {"bytes", "bytes", UNIT_BYTES, 0},
-    {"rate", "rate", UNIT_GBPS, 0},
-    {"nothing", "nothing", UNIT_COUNT, 0},
+    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"times", "times", UNIT_COUNT, 0, 0},
+    {"total_ns", "total", UNIT_NS, 0, 0},
+    {"fills", "fills", UNIT_SHARE, 0, 0},
+    {"bytes", "bytes", UNIT_BYTES, 0, 0},
+    {"rate", "rate", UNIT_GBPS, 0, 0},
+    {"nothing", "nothing", UNIT_COUNT, 0, 0},
 };
-static const struct column idle_columns[] = {{"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"why", "why", UNIT_TEXT, COLUMN_NAMES}, {"share", "share", UNIT_SHARE, 0}};
+static const struct column idle_columns[] = {{"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"why", "why", UNIT_TEXT, COLUMN_NAMES, 0}, {"share", "share", UNIT_SHARE, 0}};
 static const struct column host_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
-    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES},
-    {"doing", "it was", UNIT_TEXT, COLUMN_NAMES},
-    {"call", "call", UNIT_TEXT, COLUMN_NAMES},
-    {"share", "share", UNIT_SHARE, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"doing", "it was", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"share", "share", UNIT_SHARE, 0, 0},
 };
-static const struct column empty_columns[] = {{"key", "key", UNIT_TEXT, COLUMN_NAMES}};
+static const struct column empty_columns[] = {{"key", "key", UNIT_TEXT, COLUMN_NAMES, 0}};
 #define COLUMNS(of) of, sizeof of / sizeof *of
 
 static void add_run(struct report *report)
