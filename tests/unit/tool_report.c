@@ -48,7 +48,7 @@ static const struct column kernel_columns[] = {
     {"nothing", "nothing", UNIT_COUNT, 0, 0},
 };
 static const struct column idle_columns[] = {{"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
-    {"why", "why", UNIT_TEXT, COLUMN_NAMES, 0}, {"share", "share", UNIT_SHARE, 0}};
+    {"why", "why", UNIT_TEXT, COLUMN_NAMES, 0}, {"share", "share", UNIT_SHARE, 0, 0}};
 static const struct column host_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
     {"thread", "thread", UNIT_TEXT, COLUMN_NAMES, 0},
