@@ -1,8 +1,4 @@
-/*
- * Which blocks of a program or library have run: a byte for each address, in a shared mapping of
- * the file /dev/shm/reach-PID/BUILD-ID, so that no end of a process loses it. Linked into
- * everything that dev/mutants/cc links.
- */
+/* Marks blocks that ran: a byte for each address, in a mapping of /dev/shm/reach-PID/BUILD-ID. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -24,9 +20,7 @@ extern char etext[] __attribute__((visibility("hidden")));
 static unsigned char *reached;
 static int off;
 
-/* The folder of the process of pytest that this one descends from: /dev/shm/reach-PID (plugin.py).
- * Some tests give their programs no environment. All without the functions that the shim defines
- * itself: getenv, open, read, ftruncate. */
+/* The folder of the pytest that this descends from. No function that the shim defines is called. */
 static int folder(char *path, size_t room)
 {
     char stat[512], at[32];

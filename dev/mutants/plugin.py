@@ -1,12 +1,10 @@
-"""pytest's part of dev/mutants: notes which code each test reaches, and runs chosen tests again and again in a process that has collected them once."""
+"""pytest's part of dev/mutants: notes which code each test reaches."""
 import base64
 import ctypes
 import json
 import os
 import pathlib
 import shutil
-import signal
-import sys
 import time
 import zlib
 
@@ -59,58 +57,6 @@ class Reach:
         shutil.rmtree(self.maps, ignore_errors=True)
 
 
-class Server:
-    """Reads lists of tests from one descriptor, runs each list in a fork of its own until the first failure, and answers on the other."""
-
-    def __init__(self, read, write):
-        self.requests, self.answers = os.fdopen(read), os.fdopen(write, "w")
-        self.failed = None
-
-    def pytest_runtest_logreport(self, report):
-        if report.failed and not self.failed:
-            self.failed = {"failed": report.nodeid, "how": str(report.longrepr).strip().splitlines()[-1][:200] if report.longrepr else ""}
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session):
-        items = {item.nodeid: item for item in session.items}
-        self.answer({"collected": len(items)})
-        for line in self.requests:
-            chosen = [items[test] for test in json.loads(line) if test in items]
-            child = os.fork()
-            if child == 0:
-                self.run(session, chosen)
-            self.answer({"child": child})
-            os.waitpid(child, 0)
-            try:
-                os.killpg(child, signal.SIGKILL)  # what its tests have left behind
-            except ProcessLookupError:
-                pass
-            self.answer({"done": len(chosen)})
-        return True
-
-    def run(self, session, chosen):
-        os.setsid()
-        for item, following in zip(chosen, [*chosen[1:], None]):
-            self.answer({"at": item.nodeid})
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if self.failed:
-                self.answer(self.failed)
-                break
-        try:
-            session._setupstate.teardown_exact(None)
-        finally:
-            sys.stdout.flush()
-            os._exit(0)
-
-    def answer(self, what):
-        self.answers.write(json.dumps(what) + "\n")
-        self.answers.flush()
-
-
 def pytest_configure(config):
-    if "MUTANTS_REACH_OUT" in os.environ and not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
-        return  # the process that only hands out tests
-    if "MUTANTS_REACH_OUT" in os.environ:
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):  # not in the process that only hands out tests
         config.pluginmanager.register(Reach(os.environ["MUTANTS_REACH_OUT"]))
-    if "MUTANTS_SERVE" in os.environ:
-        config.pluginmanager.register(Server(*map(int, os.environ["MUTANTS_SERVE"].split(","))))
