@@ -1,5 +1,4 @@
 #include "tools/custream/flags.h"
-
 #include "tools/custream/command.h"
 #include "tools/custream/near.h"
 

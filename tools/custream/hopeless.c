@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* faccessat's AT_EACCESS */
 #include "tools/custream/program.h"
 #include "tools/custream/command.h"
-
 #include "shim/base/claim.h"
 #include "shim/policy/keys.h"
 #include "shim/policy/settle.h"

@@ -1,16 +1,11 @@
 #include "tools/custream/near.h"
 #include "shim/policy/file.h"
 #include "tools/custream/commands.h"
-#include "tools/custream/show.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* Two neighbours in the wrong order are one slip, which cs_edits counts as two. */
 static bool is_swapped(const char *typed, size_t n, const char *name)

@@ -5,7 +5,6 @@
 #include "tools/custream/commands.h"
 #include "tools/custream/program.h"
 #include "tools/custream/watch/watch.h"
-
 #include "shim/base/options.h"
 #include "shim/policy/settle.h"
 

@@ -1,6 +1,5 @@
 /* One event, judged alone. What takes several to judge is put aside for the other files here. */
 #include "tools/custream/check/check.h"
-
 #include "tools/custream/lanes.h"
 #include "tools/custream/merged.h"
 #include "tools/custream/trace/value.h"

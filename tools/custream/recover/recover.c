@@ -9,7 +9,6 @@
 #include "tools/custream/mend/mend.h"
 #include "tools/custream/trace/ends.h"
 #include "tools/custream/verdict.h"
-
 #include "shim/base/options.h"
 
 static const char NAME[] = "custream recover";
