@@ -1,6 +1,4 @@
-/* custream convert: one trace in the other format. Each says what the other does, so nothing is
- * lost on the way there or back. */
-#include <stdio.h>
+/* custream convert: one trace in the other format, with nothing lost on the way. */
 #include <sys/stat.h>
 
 #include "shim/base/options.h"
@@ -8,7 +6,6 @@
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/merge/out.h"
-#include "tools/custream/show.h"
 
 static const char NAME[] = "custream convert";
 

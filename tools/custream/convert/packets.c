@@ -2,9 +2,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 
 #include "shim/base/append.h"
@@ -121,8 +118,7 @@ static bool is_number(yyjson_val *value)
            (yyjson_is_raw(value) && strchr("-0123456789", *yyjson_get_raw(value)));
 }
 
-/* A pid or tid. What is none gets a number of its own, as in merged traces; `made`: for the first
- * time. */
+/* A pid or tid. What is no number gets one; `made`: for the first time. */
 static bool number_of(struct packets *p, const char *name, uint64_t scope, uint64_t most,
     uint64_t *number, bool *made)
 {
@@ -172,10 +168,7 @@ static bool is_hex(const struct cs_pf_text *text)
     return strspn(digits, "0123456789abcdef") == n;
 }
 
-/*
- * The library keeps some arguments until the event is closed. Those that are there go where there
- * is more room, before it has no place for the next. False: for this one it has none at all.
- */
+/* Kept arguments go where there is more room. False: this one is too long to be kept. */
 static bool is_kept(struct packets *p, size_t length)
 {
     enum { NUMBERS = 512 }; /* what the longest list of numbers takes */
@@ -303,8 +296,7 @@ static bool count_put(
     return true;
 }
 
-/* A list of up to 16 numbers of up to nine digits, as lengths of a grid are: how many. 0: it is
- * another list, or an empty one. */
+/* How many, of a list of up to 16 numbers of up to nine digits; 0: another list. */
 enum { VALUE_LIST = 16 };
 static size_t list_of(yyjson_val *list, uint32_t numbers[VALUE_LIST])
 {
@@ -359,9 +351,7 @@ static bool args_put(struct packets *p, struct event *e, bool counter)
 
 /* --- rows --- */
 
-/*
- * All of a row that is no counter's, besides what it is. The category may be empty, which is told
- * too, and so is what is rare: args that are missing, or of an arrow an empty list of them.
+/* What all rows but counters have. Args that are missing, or an arrow's that are empty, are told.
  */
 static bool more_put(struct packets *p, struct event *e, bool of_arrow)
 {
@@ -472,8 +462,7 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     return good;
 }
 
-/* What processes and threads are called, and where they stand: the first of args. Of threads, what
- * is behind it goes along. */
+/* What processes and threads are called, and where they stand: the first of args. */
 static bool meta(struct packets *p, struct event *e)
 {
     static const struct {
@@ -519,10 +508,7 @@ static bool meta(struct packets *p, struct event *e)
     return true;
 }
 
-/*
- * Members that a row of a kind may have. Browsers and Kineto write `ts` and `cat` into rows of
- * names, and a category into counters: these mean nothing there, and are left out.
- */
+/* Members that a row may have. `ts` and `cat` of names, and `cat` of counters, are left out. */
 #define ALL "MXBEiICsfbe"
 static const struct {
     const char *name, *kinds;

@@ -15,8 +15,7 @@ void packets_free(struct packets *p);
 
 /* Once, before the rows: what stands before them, as text, and the wall clock at time 0. */
 void packets_head(struct packets *p, const char *text, size_t n, uint64_t wall_ns);
-/* `half`: a text in it has half a pair of surrogates, which it does not say. False: `error` says
- * what of it there is no place for. */
+/* `half`: a text in it had half a pair of surrogates. False: `error` says what has no place. */
 bool packets_row(struct packets *p, struct yyjson_val *row, bool half, char error[256]);
 /* Once, behind the rows: what stands there. */
 void packets_tail(struct packets *p, const char *text, size_t n);

@@ -1,8 +1,5 @@
 #include "tools/custream/convert/rows.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
@@ -22,10 +19,7 @@ struct conversion {
     struct shapes shapes;
 };
 
-/*
- * Where lines end in a header, and the blanks in "rank": 0, are as the library has them: other
- * tools look for that, and so does who asks whose file it is.
- */
+/* Lines and blanks of a header are as the library has them: other tools look for that. */
 static void head_member(struct rope *head, const char *name, yyjson_val *value)
 {
     const bool info = !strcmp(name, "distributedInfo") && yyjson_is_obj(value);
@@ -103,8 +97,7 @@ bool conversion_member(void *of, struct json *json, char error[256])
 struct conversion *conversion_new(
     unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of)
 {
-    struct conversion *c = calloc(1, sizeof *c);
-    if (!c) out_of_memory();
+    struct conversion *c = array_zeros(1, sizeof *c);
     *c = (struct conversion){.put = put, .of = of, .whole = how & ROWS_WHOLE};
     if (how & ROWS_PACKETS) c->packets = packets_new(put, of);
     rope_literal(&c->tail, "]");

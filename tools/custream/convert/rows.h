@@ -10,16 +10,12 @@ enum {
     ROWS_AS_CUT = 4,  /* JSON of a trace that is cut has no end either: `recover` may give it one */
 };
 
-/* JSON_CUT: what is before the cut is written, with an end. JSON_BROKEN: `error` says why; what was
- * written is no trace. */
+/* JSON_CUT: what is before the cut is written, with an end. JSON_BROKEN: `error` says why. */
 enum json_step rows_convert(const char *from, unsigned how,
     void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);
 
-/*
- * The same by steps, for rows from several places: conversion_row and conversion_member as a
- * source_sink has them, then others. `half`: as packets.h has it. `tail`: the text from "]" on that
- * takes the place of the trace's own; NULL: that stands.
- */
+/* The same by steps: a source_sink's functions, then others. `tail`: in place of the trace's own;
+ * NULL. */
 struct conversion *conversion_new(
     unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of);
 bool conversion_row(void *conversion, struct json *json, char error[256]);

@@ -1,8 +1,6 @@
 #include "tools/custream/diff/compare.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/diff/names.h"
@@ -65,9 +63,8 @@ static struct entry *entry_of(struct comparison *to, const struct subject *subje
     uint32_t *at = numbers_at(&to->index, key, NONE);
     if (*at == NONE) {
         *at = (uint32_t)to->entry_count;
-        to->entries =
-            array_room(to->entries, to->entry_count, &to->entry_capacity, sizeof *to->entries);
-        to->entries[to->entry_count++] = (struct entry){.subject = subject};
+        array_add(
+            to->entries, to->entry_count, to->entry_capacity, (struct entry){.subject = subject});
     }
     return &to->entries[*at];
 }
@@ -102,9 +99,7 @@ static void run_end(struct comparison *to, enum side side)
         struct entry *entry = &to->entries[e];
         struct numbers_of_runs *values = &entry->sides[side].values;
         if (!entry->is_now) continue;
-        values->values =
-            array_room(values->values, values->count, &values->capacity, sizeof *values->values);
-        values->values[values->count++] = entry->now;
+        array_add(values->values, values->count, values->capacity, entry->now);
         entry->sides[side].total += entry->now;
         entry->sides[side].times += entry->now_times;
         entry->now = entry->now_times = 0;
@@ -118,13 +113,13 @@ static void ran_add(
     struct comparison *to, enum side side, const struct report *report, unsigned files)
 {
     const struct table *run = report_find(report, "run");
-    to->runs = array_room(to->runs, to->run_count, &to->run_capacity, sizeof *to->runs);
-    to->runs[to->run_count++] = (struct ran){.side = side,
-        .files = files,
-        .program = kept(to, table_text(run, 0, "program")),
-        .whole = kept(to, table_text(run, 0, "whole")),
-        .pid = table_number(run, 0, "pid"),
-        .wall = table_number(run, 0, "wall_ns")};
+    array_add(to->runs, to->run_count, to->run_capacity,
+        (struct ran){.side = side,
+            .files = files,
+            .program = kept(to, table_text(run, 0, "program")),
+            .whole = kept(to, table_text(run, 0, "whole")),
+            .pid = table_number(run, 0, "pid"),
+            .wall = table_number(run, 0, "wall_ns")});
     to->side_runs[side]++;
 }
 
@@ -140,9 +135,7 @@ static struct device_times *device_of(struct comparison *to, double ordinal)
 
 static void device_run_add(struct device_times *device, enum side side, struct device_run run)
 {
-    device->sides[side] = array_room(
-        device->sides[side], device->counts[side], &device->capacities[side], sizeof run);
-    device->sides[side][device->counts[side]++] = run;
+    array_add(device->sides[side], device->counts[side], device->capacities[side], run);
 }
 
 static void devices_add(struct comparison *to, enum side side, const struct report *report)
@@ -293,14 +286,11 @@ struct device_run device_middle(
     return device->sides[side][middle(of, side)];
 }
 
-/* Of so many runs on each side, a row's are by chance so far apart as is asked for once in 100
- * times; of six once in 300. */
+/* So many runs a side are apart by chance once in 100 times; six once in 300. */
 enum { RUNS_ENOUGH = 4 };
 
-/*
- * Whether the slower side's runs lie above those of the faster one, by more than `by` times what
- * those differ. What disturbs a run makes it longer: so it matters little how much the slower ones
- * differ, and of the faster side's runs beyond four, half may be disturbed.
+/* Whether the slower side's runs lie above the faster one's by more than `by` times its spread.
+ * Half of the faster side's runs beyond four may be disturbed: what disturbs a run makes it longer.
  */
 static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
 {

@@ -1,9 +1,5 @@
-/*
- * Two sides of one or more runs each, row by row: what each row of their reports came to on either
- * side, and whether the difference counts.
- *
- * A run is added as soon as its report is made, and nothing of it is needed afterwards.
- */
+/* Two sides of one or more runs each, row by row, and whether the difference counts. Nothing of a
+ * run is needed once it was added. */
 #ifndef CS_DIFF_COMPARE_H
 #define CS_DIFF_COMPARE_H
 
@@ -26,13 +22,11 @@ enum list {
 struct subject {
     const char *table, *what; /* what: one of its rows, in a word */
     enum list list;
-    bool steady; /* times on the GPU alone: nothing that the operating system does to a thread makes
-                    them longer */
+    bool steady;               /* times on the GPU alone */
     const char *label;         /* the column that people read; NULL: those that name the row */
     const char *value, *times; /* its columns */
     bool mean;                 /* `value` is the mean of `times` */
-    bool gpu; /* its rows tell of GPU work: nothing is known of them where a run has none in its
-                 trace */
+    bool gpu;                  /* its rows tell of GPU work */
 };
 extern const struct subject subjects[];
 extern const size_t subject_count;
@@ -72,8 +66,7 @@ struct device_times {
     text name;
     struct device_run {
         double span, busy;
-    } *sides[SIDES]; /* in order of the spans, once comparison_end() has sorted them: one of each of
-                        the side's runs */
+    } *sides[SIDES]; /* one a run; comparison_end() sorts them */
     size_t counts[SIDES], capacities[SIDES];
 };
 
@@ -86,12 +79,10 @@ struct comparison {
     size_t run_count, run_capacity;
     struct device_times *devices;
     size_t device_count, device_capacity;
-    struct report reports[SIDES]; /* what conditions read, by comparison_end(): the tables
-                                     "metrics", and "findings", those of any run */
+    struct report reports[SIDES]; /* by comparison_end(): what conditions read */
     unsigned side_runs[SIDES];
     bool no_times; /* a run's GPU work was not recorded */
-    double span; /* the longest of a GPU, or of a run without any, on either side; comparison_end()
-                    knows it */
+    double span;   /* by comparison_end(): the longest of a GPU, or of a run without any */
 };
 
 void comparison_init(struct comparison *comparison);
@@ -102,8 +93,7 @@ void comparison_free(struct comparison *comparison);
 /* After the last run. */
 void comparison_end(struct comparison *comparison);
 
-/* The middle one of the side's runs; of an even number, the lower one. NAN: a run does not know it.
- */
+/* The middle one of the side's runs, or the lower middle one. NAN: a run does not know it. */
 double entry_value(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_lowest(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_highest(const struct entry *entry, enum side side);

@@ -1,8 +1,4 @@
-/* custream diff: has a report made of each run on either side, and says what is different. Options
- * are judged before any file is read. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* custream diff: has a report made of each run on either side, and says what is different. */
 #include <sys/stat.h>
 
 #include "tools/custream/command.h"
@@ -76,8 +72,7 @@ static int request_read(struct request *request, int argc, char **argv)
 
 /* --- runs --- */
 
-/* The files of the same run as files[0] to the front; how many they are. Without a time base
- * nothing tells that files are of one run. */
+/* The files of files[0]'s run to the front; how many. Without a time base it is alone. */
 static int run_gather(char **files, struct identity *identities, int count)
 {
     int parts = 1;
@@ -116,8 +111,7 @@ static int side_read(struct comparison *comparison, const struct request *reques
 {
     char **files = request->sides[side].files;
     const int count = request->sides[side].count;
-    struct identity *identities = calloc((size_t)count, sizeof *identities);
-    if (!identities) out_of_memory();
+    struct identity *identities = array_zeros((size_t)count, sizeof *identities);
     int status = identities_read(files, identities, count);
     for (int i = 0, parts; i < count && status == STATUS_OK; i += parts) {
         struct made made;

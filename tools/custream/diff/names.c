@@ -1,15 +1,11 @@
 #include "tools/custream/diff/names.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/model/table.h"
 
-/* What a column's text names, by the column's key; all others name what is the same in every run.
- */
+/* What a column's text names; all others name what is the same in every run. */
 enum role { ROLE_SAME, ROLE_THREAD, ROLE_STREAM, ROLE_WORK /* "k on stream 13" */ };
 static const struct {
     const char *column;
@@ -23,8 +19,7 @@ static enum role role_of(const struct column *column)
     return ROLE_SAME;
 }
 
-/* Digits, maybe in brackets, up to a blank, a bracket or the end. Its length; 0: the word is
- * another. */
+/* Digits, maybe in brackets, up to the word's end. Their length; 0: another word. */
 static size_t number_length(const char *word)
 {
     const bool bracket = *word == '(';
@@ -72,8 +67,7 @@ static text text_of_name(struct names *names, const char *name)
 
 void names_make(struct names *names, struct report *report, const struct run *run)
 {
-    struct numbers same = {0}, before = {0}; /* streams by their name without number: how many, and
-                                                how many of them came before */
+    struct numbers same = {0}, before = {0}; /* streams by plain name: how many; and before */
     char plain[NAME_MAX_BYTES], as[NAME_MAX_BYTES + 16];
     uint32_t *order = in_order_of_use(run);
     *names = (struct names){0};
@@ -133,8 +127,7 @@ static void put_stream(struct writing *to, const struct names *names, const char
     put(to, as ? as : plain);
 }
 
-/* The name of the work may have an " on " of its own: a stream's name is what stands behind the
- * right one. */
+/* A stream's name stands behind the right one of several " on ". */
 static void put_work(struct writing *to, const struct names *names, const char *text)
 {
     static const char on[] = " on ";

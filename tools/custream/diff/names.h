@@ -1,9 +1,5 @@
-/*
- * What a row of a report is about, so that rows of two runs can be found to be about the same
- * thing. Numbers of threads and streams differ between runs of one program: a thread is known by
- * its name, a stream by its name without the number and, of several with that name, by which was
- * used first.
- */
+/* What a row of a report is about, the same in all runs of a program: threads and streams go by
+ * name, streams of one name by which was used first. */
 #ifndef CS_DIFF_NAMES_H
 #define CS_DIFF_NAMES_H
 
@@ -24,8 +20,7 @@ struct names {
 void names_make(struct names *names, struct report *report, const struct run *run);
 void names_free(struct names *names);
 
-/* `text` without the words in it that are numbers: "python3 1191", "main (17)" and "stream 13 prio
- * -5" become "python3", "main" and "stream prio -5". */
+/* `text` without its words that are numbers: "main (17)" is "main". */
 void name_without_numbers(char out[NAME_MAX_BYTES], const char *text);
 
 /* The row's key: the same in all runs for what is the same. */

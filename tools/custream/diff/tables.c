@@ -1,12 +1,9 @@
 #include "tools/custream/diff/tables.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/model/table.h"
-#include "tools/custream/show.h"
 
 static const struct column run_columns[] = {
     {"side", "side", UNIT_TEXT, COLUMN_NAMES, 0},
@@ -154,16 +151,14 @@ static void ranking_add(
         const struct entry *entry = &of->entries[e];
         if (entry->subject->list != list || entry_verdict(of, entry) != verdict) continue;
         const double change = entry_change(of, entry);
-        ranking->rows =
-            array_room(ranking->rows, ranking->count, &ranking->capacity, sizeof *ranking->rows);
-        ranking->rows[ranking->count++] = (struct ranked){entry, isnan(change) ? -1 : fabs(change)};
+        array_add(ranking->rows, ranking->count, ranking->capacity,
+            (struct ranked){entry, isnan(change) ? -1 : fabs(change)});
     }
     if (ranking->count > first)
         qsort(ranking->rows + first, ranking->count - first, sizeof *ranking->rows, heavier_first);
 }
 
-/* Of the idle time that is the host's: what the host did of which the most is new, or gone. NULL:
- * nothing is known. */
+/* What the host did of which the most idle time is new, or gone. NULL: nothing is known. */
 static const char *mostly_of(
     struct report *report, const struct comparison *of, const struct entry *entry)
 {

@@ -8,8 +8,7 @@
 /* Raised when a reader of the JSON would have to change. New tables and columns are no change. */
 enum { DIFF_VERSION = 1 };
 
-/* "runs", "devices", "changed", "follows", "perhaps", "findings", "metrics". Texts are the
- * comparison's. */
+/* "runs", "devices", "changed", "follows", "perhaps", "findings", "metrics". */
 void diff_tables(struct report *report, const struct comparison *of);
 
 /* Of a report by diff_tables(). */

@@ -1,11 +1,10 @@
 /* The difference for a terminal, and as JSON. */
 #include <locale.h>
 #include <math.h>
-#include <string.h>
 
 #include "shim/base/append.h"
 #include "tools/custream/diff/tables.h"
-#include "tools/custream/show.h"
+#include "tools/custream/command.h"
 
 /* --- words --- */
 

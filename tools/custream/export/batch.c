@@ -1,9 +1,6 @@
 #include "tools/custream/export/batch.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "shim/base/append.h"
 #include "tools/custream/command.h"
@@ -62,8 +59,7 @@ static bool is_small(enum export_column column)
 
 static void *room(size_t bytes)
 {
-    void *at = calloc(1, bytes);
-    if (!at) out_of_memory();
+    void *at = array_zeros(1, bytes);
     return at;
 }
 
@@ -107,8 +103,7 @@ void batch_put_text(enum export_column column, text value)
         memset(g->places + before, 0, (g->place_capacity - before) * sizeof *g->places);
     }
     if (!g->places[value]) {
-        g->listed = array_room(g->listed, g->list_count, &g->list_capacity, sizeof *g->listed);
-        g->listed[g->list_count++] = value;
+        array_add(g->listed, g->list_count, g->list_capacity, value);
         g->places[value] = (uint32_t)g->list_count;
     }
     g->values.small[take_row(column)] = (int32_t)g->places[value] - 1;

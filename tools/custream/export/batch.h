@@ -1,8 +1,4 @@
-/*
- * Rows of the tables of columns.def, gathered into batches, which go to standard output as columns
- * (docs/export.md, "Batches"): a line of JSON that says what comes, then the memory of each column
- * as Arrow lays it out. So whoever has Arrow takes it as it is.
- */
+/* Rows of the tables of columns.def, in batches that go to standard output (docs/export.md). */
 #ifndef CS_EXPORT_BATCH_H
 #define CS_EXPORT_BATCH_H
 
@@ -46,8 +42,7 @@ void batch_flush(enum export_table table);
 /* Of a merged trace: what comes behind is of this file of it. */
 void batch_merged(uint32_t file);
 
-/* What each table consists of, as JSON on standard output, for who wants it before there are rows.
- */
+/* What each table consists of, as JSON on standard output. */
 void batch_schema(void);
 
 /* False: the reader has gone, or there is no room; errno. */

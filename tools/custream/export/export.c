@@ -1,14 +1,11 @@
-/* custream export: the rows of traces as tables. This reads them; Python's pyarrow writes Parquet
- * (python/custream/export.py). */
+/* custream export: rows of traces as tables, which Python's pyarrow writes as Parquet. */
 #include <errno.h>
 #include <getopt.h>
-#include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/export/batch.h"
 #include "tools/custream/export/rows.h"
 #include "tools/custream/module.h"
-#include "tools/custream/show.h"
 
 static const char NAME[] = "custream export";
 

@@ -1,9 +1,5 @@
 #include "tools/custream/export/rows.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tools/custream/command.h"
 #include "tools/custream/export/batch.h"
 #include "tools/custream/merged.h"
@@ -328,8 +324,7 @@ static void on_row(void *self, const struct trace_row *row)
     }
 }
 
-/* What the head says goes out before the first row: the reader wants to know whose rows they are.
- */
+/* What the head says goes out before the first row. */
 static void on_fact(void *self, const struct trace_fact *fact)
 {
     struct export *of = self;

@@ -4,8 +4,7 @@
 
 #include "tools/custream/trace/row.h"
 
-/* All of the file, in one pass. What is kept is the model (model.h), for the table of idle times.
- */
+/* All of the file, in one pass. What is kept is the model. */
 enum trace_end rows_export(const char *path, char error[256]);
 
 #endif

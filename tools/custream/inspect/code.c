@@ -1,10 +1,5 @@
-/*
- * Calls of a CUDA runtime that is linked into the file, in machine code: each place that jumps to
- * one of its functions from code which is not its own. Only where the file has symbols. A place
- * that happens to look like such a jump would have to hit one of some hundred addresses in 32 bits.
- */
-#include <stdlib.h>
-#include <string.h>
+/* Calls of a CUDA runtime that is linked into the file, in machine code: each place that jumps to
+ * one of its functions from code which is not its own. Only where the file has symbols. */
 
 #include "tools/custream/command.h"
 #include "tools/custream/inspect/image.h"
@@ -38,10 +33,9 @@ static void functions_take(void *of, const struct elf_file *file, Elf_Scn *secti
         const char *name = elf_strptr(file->elf, about->sh_link, symbol.st_name);
         if (!name || symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
             continue;
-        functions->at = array_room(
-            functions->at, functions->count, &functions->capacity, sizeof *functions->at);
-        functions->at[functions->count++] = (struct function){
-            symbol.st_value, symbol.st_value + symbol.st_size, name, is_runtimes(name)};
+        array_add(functions->at, functions->count, functions->capacity,
+            (struct function){
+                symbol.st_value, symbol.st_value + symbol.st_size, name, is_runtimes(name)});
     }
 }
 
@@ -128,8 +122,7 @@ static unsigned *version_at(unsigned *counts, const unsigned char *number)
     return likely ? &counts[(value - VERSION_LEAST) / 10] : NULL;
 }
 
-/* cudaRuntimeGetVersion stores the number, "movl $13000, (%rdi)"; where the runtime asks the driver
- * for functions it passes the same, "mov $13000, %edx". */
+/* cudaRuntimeGetVersion stores the number, and where the driver is asked it is passed. */
 static void version_take(void *of, const struct elf_file *file, Elf_Scn *section,
     const GElf_Shdr *about, const char *name)
 {

@@ -3,9 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,8 +28,7 @@ bool strings_have(const struct strings *strings, const char *text)
 void strings_add(struct strings *strings, const char *text)
 {
     if (strings_have(strings, text)) return;
-    strings->at = array_room(strings->at, strings->count, &strings->capacity, sizeof *strings->at);
-    strings->at[strings->count++] = kept(text);
+    array_add(strings->at, strings->count, strings->capacity, kept(text));
 }
 
 static int by_text(const void *a, const void *b)
@@ -234,8 +230,7 @@ static void dynamic_read(struct elf_file *file)
     image->is_cudart = image->soname && !strncmp(image->soname, "libcudart.so.", 13);
 }
 
-/* --- names that the loader binds, and variables that some programs keep the driver's functions in
- * --- */
+/* --- names that the loader binds, and variables called as the driver's functions --- */
 
 static void import_take(struct image *image, const char *name)
 {
@@ -270,11 +265,9 @@ static void symbols_section(void *of, const struct elf_file *file, Elf_Scn *sect
     }
 }
 
-/* --- texts in data that is only read: what the code may look up by name, and the mark of a CUDA
- * runtime --- */
+/* --- texts in read-only data: names to look up, and the mark of a CUDA runtime --- */
 
-/* A name of an error that only the CUDA runtime has a text for. It is there whether or not the file
- * is stripped. In two pieces, so that this command has none. */
+/* An error that only the CUDA runtime has a text for. In two pieces, so that we have none. */
 static const char RUNTIME_MARK[] = "cudaError", RUNTIME_MARK_ENDS[] = "CudartUnloading";
 
 enum { NAME_MOST = 96 };
@@ -331,8 +324,7 @@ static void texts_read(struct elf_file *file)
         sections_each(file, texts_section, image);
 }
 
-/* --- what GPUs it has code for: the headers of its fatbins, as nvcc writes them. Code that is
- * packed stays so --- */
+/* --- what GPUs it has code for: the headers of nvcc's fatbins --- */
 
 /* One fatbin: this, then entries, then perhaps the next one, at a multiple of 8. */
 struct fatbin_header {

@@ -1,7 +1,4 @@
-/*
- * What stands in one ELF file, as far as it tells how the code in it comes to CUDA. Nothing of it
- * is run. libelf reads; a file that lies is refused, or less is known of it.
- */
+/* What one ELF file tells of how its code comes to CUDA. Nothing of it is run. */
 #ifndef CS_INSPECT_IMAGE_H
 #define CS_INSPECT_IMAGE_H
 
@@ -77,8 +74,7 @@ struct image {
     bool gpu_code_broken;    /* and perhaps more that could not be read */
 };
 
-/* False: error says why it is no ELF file that can be read, in one line without its name.
- * image_free() is to be called in either case. */
+/* False: error says why it cannot be read, in one line. image_free() in either case. */
 bool image_read(struct image *image, const char *path, char error[256]);
 void image_free(struct image *image);
 

@@ -1,19 +1,14 @@
-/* custream inspect: how a program or library comes to CUDA, from its file alone, and what to type
- * to see its streams. */
+/* custream inspect: how a program comes to CUDA, from its file alone, and what to type. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/inspect/inspect.h"
 #include "tools/custream/program.h"
-#include "tools/custream/show.h"
 
 static const char NAME[] = "custream inspect";
 
@@ -25,8 +20,7 @@ static bool ends_in(const char *text, const char *ending)
     return length > tail && !strcmp(text + length - tail, ending);
 }
 
-/* What starts the file: the words behind "#!", without env; python3 of a .py file. NULL: it is no
- * script. To be freed. */
+/* What starts a script, without env. NULL: it is none. To be freed. */
 static char *script_interpreter_of(const char *path)
 {
     char line[256] = "";

@@ -4,11 +4,7 @@
 
 #include "tools/custream/inspect/image.h"
 
-/*
- * libraries.c: where the loader would find a library (ld.so(8)), without running anything:
- * DT_RPATH, LD_LIBRARY_PATH, DT_RUNPATH, the loader's cache, the default folders. Of folders with
- * code for newer processors (glibc-hwcaps) it knows nothing.
- */
+/* libraries.c: where the loader would find a library (ld.so(8)), but for glibc-hwcaps. */
 
 /* A program or library with all that it needs. */
 struct tree {
@@ -27,8 +23,7 @@ struct tree {
 bool tree_make(struct tree *tree, const char *path, char error[256]);
 void tree_free(struct tree *tree);
 
-/* verdict.c: what follows from what stands in the files: what custream will see, and what to type.
- */
+/* verdict.c: what custream will see, and what to type. */
 
 enum subject { SUBJECT_PROGRAM, SUBJECT_LIBRARY, SUBJECT_OBJECT, SUBJECT_SCRIPT };
 
@@ -40,8 +35,7 @@ struct verdict {
     char *interpreter;   /* of a script: the words behind "#!", or "python3" */
     struct strings sees; /* sentences */
     struct strings run;  /* command lines, the first is the one to type */
-    const char *audit;   /* the command line that tells whether per-thread default streams would be
-                            safe; one of `run`; NULL */
+    const char *audit;   /* one of `run` that tells of per-thread default streams; NULL */
 };
 
 /* `tree` of a script: NULL. */
@@ -50,8 +44,7 @@ void verdict_free(struct verdict *verdict);
 
 /* How the code in the file comes to CUDA: sentences. */
 void reach_of(const struct tree *tree, size_t place, struct strings *ways);
-/* Which default stream its calls mean: "legacy", "per-thread", "both"; NULL: no call tells, or the
- * file does not. */
+/* "legacy", "per-thread", "both", as its calls mean; NULL: not known. */
 const char *default_stream_of(const struct image *image);
 /* Calls of it are not known: it is stripped, and the runtime linked in. */
 bool calls_hidden(const struct image *image);

@@ -3,9 +3,6 @@
 
 #include <elf.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/custream/command.h"
@@ -30,9 +27,7 @@ static void cache_line(struct tree *tree, char *line, const char *word)
     arrow += strlen(") => ");
     arrow[strcspn(arrow, "\n")] = 0;
     if (asprintf(&entry, "%s\n%s", name, arrow) < 0) out_of_memory();
-    tree->cache.at = array_room(
-        tree->cache.at, tree->cache.count, &tree->cache.capacity, sizeof *tree->cache.at);
-    tree->cache.at[tree->cache.count++] = entry;
+    array_add(tree->cache.at, tree->cache.count, tree->cache.capacity, entry);
 }
 
 /* ldconfig knows the form of its file. Without it there is no cache. */

@@ -1,6 +1,4 @@
 #include <cjson/cJSON.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "shim/base/compiler.h"
 #include "tools/custream/command.h"

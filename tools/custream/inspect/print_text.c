@@ -1,10 +1,7 @@
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "shim/base/append.h"
 #include "tools/custream/inspect/inspect.h"
-#include "tools/custream/show.h"
+#include "tools/custream/command.h"
 
 const char *const subject_name[] = {[SUBJECT_PROGRAM] = "program",
     [SUBJECT_LIBRARY] = "library",

@@ -2,9 +2,6 @@
 #include "tools/custream/inspect/inspect.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/custream/command.h"

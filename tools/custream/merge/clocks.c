@@ -3,18 +3,13 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/show.h"
 
 static const char NAME[] = "custream merge";
 
-/* What is beyond these is no clock, and no moment: times that are moved by it stay numbers of 64
- * bits. */
+/* Beyond these it is no clock, and no moment: moved times stay 64 bits. */
 static const double AHEAD_MOST = 9e15, DRIFT_MOST = 1e7, MOMENT_MOST = 9e18;
 
 static bool number_of(yyjson_val *value, double most, double *number)
@@ -68,7 +63,7 @@ bool clocks_read(struct clocks *clocks, const char *path)
     yyjson_val *all = yyjson_doc_get_root(doc), *row, *rows = yyjson_obj_get(all, "clocks");
     size_t i, count;
     if (error.code == YYJSON_READ_ERROR_FILE_OPEN || error.code == YYJSON_READ_ERROR_FILE_READ)
-        return complain(NAME, "%s: %s", path, strerror(errno)), false;
+        return complained(NAME, "%s: %s", path, strerror(errno));
     bool good = yyjson_get_num(yyjson_obj_get(all, "custream_clocks")) == 1 && yyjson_is_arr(rows);
     clocks->rows = calloc(yyjson_arr_size(rows) + 1, sizeof *clocks->rows);
     if (!clocks->rows) out_of_memory();

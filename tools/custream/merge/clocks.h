@@ -1,8 +1,5 @@
-/*
- * How far the clocks of ranks are ahead of the fleet's: the file that `custream fleet --clocks`
- * writes (python/custream/fleet/clocks.py, where the same line and the same jumps are). What is
- * subtracted grows by less than the time does, so what came first stays first.
- */
+/* How far the clocks of ranks are ahead of the fleet's, as `custream fleet --clocks` writes it.
+ * What is subtracted grows by less than the time does, so what came first stays first. */
 #ifndef CS_MERGE_CLOCKS_H
 #define CS_MERGE_CLOCKS_H
 

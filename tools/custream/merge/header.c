@@ -18,8 +18,7 @@ static void member_put(struct rope *to, const char *name, yyjson_val *value)
 
 static const char *flag(bool is) { return is ? "true" : "false"; }
 
-/* Two clocks that are compared are each wrong by up to their error: those of the worst two
- * processes. */
+/* Two clocks that are compared are both wrong: the errors of the worst two processes. */
 static uint64_t error_of(const struct plan *plan, bool *unknown)
 {
     uint64_t most = 0, next = 0;
@@ -124,8 +123,7 @@ static void cut_header_put(struct rope *to, const struct plan *plan)
         rope_print(to,
             "\"distributedInfo\": {\"rank\": %" PRIu64 ", \"world_size\": %" PRIu64 "},\n",
             file->rank, file->world);
-    rope_print(to, "\"metadata\":"); /* it begins as those of all traces do, by which one may be
-                                        written over */
+    rope_print(to, "\"metadata\":"); /* by which a trace may be written over */
     row_print(to, kept_at(file, KEPT_METADATA, ""));
     to->length--;
     rope_print(to, ",\"cut\":{\"%s\":", plan->range ? "range" : "from_ns");
@@ -232,8 +230,7 @@ struct sum {
     uint64_t value;
 };
 
-/* A part counts for itself, but what had no room for all parts up to it. Those of a process stand
- * beside each other, the last one last. */
+/* A part counts for itself, but what had no room for all parts up to the last one. */
 static bool counts(const struct plan *plan, size_t i, const struct sum *sum)
 {
     return i + 1 == plan->file_count || plan->files[i + 1].process != plan->files[i].process ||
@@ -268,8 +265,7 @@ static void sums_put(
     if (!first) rope_print(to, "}");
 }
 
-/* What the files' own totals come to. In a window, and where a file has none, nothing can be said.
- */
+/* The sum of the files' totals. In a window, and where a file has none, there is none. */
 static void totals_put(struct rope *to, const struct plan *plan)
 {
     enum {

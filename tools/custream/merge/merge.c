@@ -1,14 +1,9 @@
-/* custream merge: traces of ranks, of processes, or the parts of one, in one timeline. Options are
- * judged before any file is read. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* custream merge: traces of ranks, of processes, or the parts of one, in one timeline. */
 
 #include "tools/custream/command.h"
 #include "tools/custream/near.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/merge/plan.h"
-#include "tools/custream/show.h"
 
 static const char NAME[] = "custream merge";
 

@@ -4,19 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/base/options.h"
 #include "tools/custream/convert/rows.h"
-#include "tools/custream/show.h"
+#include "tools/custream/command.h"
 #include "tools/custream/trace/gz.h"
 
-/* What goes away if the process ends too early. While a file and its name here change, the signals
- * wait. */
+/* What goes away if the process ends too early. Signals wait while it changes. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 
@@ -94,8 +90,8 @@ static bool temporary_open(struct out *out, const char *end)
         out->temporary, sizeof out->temporary, "%s.%d.%s", out->claim.path, (int)getpid(), end);
     const int fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return complain(out->command, "%s: cannot be written: %s", out->temporary, strerror(errno)),
-               false;
+        return complained(
+            out->command, "%s: cannot be written: %s", out->temporary, strerror(errno));
     unfinished = out->temporary;
     if (!out->claim.made && !fstat(out->claim.fd, &about))
         (void)!fchown(fd, about.st_uid, about.st_gid), (void)!fchmod(fd, about.st_mode & 0777);
@@ -106,7 +102,7 @@ static bool temporary_open(struct out *out, const char *end)
     if (out->fd >= 0) close(out->fd);
     unlink(out->temporary);
     unfinished = NULL;
-    return complain(out->command, "%s: cannot be written: out of memory", out->path), false;
+    return complained(out->command, "%s: cannot be written: out of memory", out->path);
 }
 
 static bool files_open(struct out *out, char *const *inputs, size_t count)
@@ -205,14 +201,12 @@ static bool finish(struct out *out)
     closed(out);
     if (out->failed) return write_failed(out);
     if (fsync(out->fd) && errno != EINVAL)
-        return complain(out->command, "%s: cannot be written: %s", out->path, strerror(errno)),
-               false;
+        return complained(out->command, "%s: cannot be written: %s", out->path, strerror(errno));
     if (!cs_claim_stands(&out->claim))
-        return complain(out->command,
-                   "%s: another file has come to this name meanwhile, which stays", out->path),
-               false;
+        return complained(out->command,
+            "%s: another file has come to this name meanwhile, which stays", out->path);
     if (!rename(out->temporary, out->claim.path)) return true;
-    return complain(out->command, "%s: cannot be written: %s", out->path, strerror(errno)), false;
+    return complained(out->command, "%s: cannot be written: %s", out->path, strerror(errno));
 }
 
 bool out_close(struct out *out, bool good)

@@ -1,7 +1,4 @@
-/*
- * The merged file: written beside its place under a name of its own, and put there once it is
- * whole. Until then what stood there stays.
- */
+/* The merged file: written beside its place, and put there once it is whole. */
 #ifndef CS_MERGE_OUT_H
 #define CS_MERGE_OUT_H
 
@@ -25,15 +22,12 @@ struct out {
     int error; /* errno of that */
 };
 
-/* False: the complaint was printed. Takes a new file, an empty one or an earlier trace, as the
- * library does, and nothing of `inputs`. */
+/* False: the complaint was printed. Takes a file as the library does, and nothing of `inputs`. */
 bool out_open(struct out *out, const char *path, char *const *inputs, size_t count);
-/* The same for another command, whose complaints these are, and which puts what the file is to
- * hold; else JSON is put, whatever the path asks for. */
+/* The same for another command, which puts what the file is to hold. */
 bool out_open_as_is(
     const char *command, struct out *out, const char *path, char *const *inputs, size_t count);
-/* The same for another command, of bytes that are packed already where they should be. Takes what
- * `inputs` of out_open() refuses. */
+/* The same, of bytes that are packed already; the file may be one of the inputs. */
 bool out_open_raw(struct out *out, const char *command, const char *path);
 void out_put(void *out, const char *text, size_t length);
 /* What a claim was refused for, without advice that this command does not take; `length` of it. */

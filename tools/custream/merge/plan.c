@@ -1,9 +1,6 @@
 #include "tools/custream/merge/plan.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <yyjson.h>
@@ -12,7 +9,6 @@
 #include "tools/custream/command.h"
 #include "tools/custream/merge/shapes.h"
 #include "tools/custream/merged.h"
-#include "tools/custream/show.h"
 #include "tools/custream/trace/foreign.h"
 
 static const char NAME[] = "custream merge";
@@ -311,8 +307,7 @@ static int compare_processes(const void *left, const void *right)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Processes in their order, then parts: what a stream's life ends with in one comes before what it
- * begins with in the next. */
+/* Processes in their order, then parts. */
 static int compare_files(const void *left, const void *right)
 {
     const struct file *a = left, *b = right;
@@ -322,8 +317,7 @@ static int compare_files(const void *left, const void *right)
 
 static void processes_sort(struct plan *plan)
 {
-    size_t *found = calloc(plan->file_count, sizeof *found);
-    if (!found) out_of_memory();
+    size_t *found = array_zeros(plan->file_count, sizeof *found);
     for (size_t i = 0; i < plan->file_count; i++)
         found[i] = plan->processes[plan->files[i].process].order;
     sorted = plan;
@@ -395,13 +389,12 @@ static bool clocks_settle(struct plan *plan)
         const struct file *file = &plan->files[i];
         struct process *process = &plan->processes[file->process];
         if (!file->has_rank)
-            return complain(NAME, "%s: says no rank, and --clocks goes by it", file->shown), false;
+            return complained(NAME, "%s: says no rank, and --clocks goes by it", file->shown);
         const bool settled = process->clock;
         process->clock = clock_of(&plan->clocks, file->rank);
         if (!process->clock)
-            return complain(NAME, "%s: --clocks says nothing of rank %llu", file->shown,
-                       (unsigned long long)file->rank),
-                   false;
+            return complained(NAME, "%s: --clocks says nothing of rank %llu", file->shown,
+                (unsigned long long)file->rank);
         if (settled) continue;
         process->error_ns += (uint64_t)process->clock->error_ns + 1;
         process->has_error &= process->clock->known;
@@ -552,9 +545,9 @@ static bool judge_window(const struct plan *plan)
     }
     const int64_t length = end - plan->begin;
     if (plan->window[0] <= length) return true;
-    return complain(NAME, "--window begins at %.6f s, and all is over %.6f s after the first event",
-               (double)plan->window[0] / 1e9, (double)length / 1e9),
-           false;
+    return complained(NAME,
+        "--window begins at %.6f s, and all is over %.6f s after the first event",
+        (double)plan->window[0] / 1e9, (double)length / 1e9);
 }
 
 /* The window becomes the range's time. */
@@ -562,12 +555,10 @@ static bool range_settle(struct plan *plan)
 {
     const struct file *file = plan->files;
     if (file->part)
-        return complain(NAME, "%s rotates: take CUSTREAM_TRACE_MAX without rotate", file->shown),
-               false;
+        return complained(NAME, "%s rotates: take CUSTREAM_TRACE_MAX without rotate", file->shown);
     if (file->range_until < file->range_from)
-        return complain(NAME, "%s does not have the range: recording was off, or the file is full",
-                   file->shown),
-               false;
+        return complained(NAME,
+            "%s does not have the range: recording was off, or the file is full", file->shown);
     plan->windowed = true;
     plan->window[0] = time_merged(plan->processes, file->range_from) - plan->begin;
     plan->window[1] = time_merged(plan->processes, file->range_until) - plan->begin;
@@ -577,7 +568,7 @@ static bool range_settle(struct plan *plan)
 bool plan_make(struct plan *plan, char **paths, size_t count)
 {
     enum { PROCESSES_MAX = 100000 };
-    if (count > PROCESSES_MAX) return complain(NAME, "more than 100,000 files"), false;
+    if (count > PROCESSES_MAX) return complained(NAME, "more than 100,000 files");
     plan->files = calloc(count, sizeof *plan->files);
     plan->processes = calloc(count, sizeof *plan->processes);
     if (!plan->files || !plan->processes) out_of_memory();

@@ -1,8 +1,4 @@
-/*
- * custream merge, inside: what is known of the files before anything is written. plan.c reads each
- * file once for it; what is kept depends on how many processes and GPUs there are, and not on how
- * much they did.
- */
+/* custream merge, inside: what plan.c finds out of the files before anything is written. */
 #ifndef CS_MERGE_PLAN_H
 #define CS_MERGE_PLAN_H
 
@@ -14,8 +10,7 @@
 #include "tools/custream/merge/out.h"
 #include "tools/custream/merge/row.h"
 
-/* Ids of arrows count up in ranges that begin at these powers of two (shim/trace/gpu.h); the last
- * is for other tools. */
+/* Ids of arrows count up in these ranges (shim/trace/gpu.h); the last is for other tools. */
 enum { ID_RANGES = 6 };
 
 /* What has a pid in a file: the process itself, or a GPU. */
@@ -96,12 +91,11 @@ struct plan {
     bool
         alone; /* and is one process's: the result is a trace like the file's, cut. Its pids stay */
     uint64_t skip_to;  /* of a range: calls and work before this byte of the file are not its own */
-    const char *range; /* the window is the newest range of that name, with the GPU work of its
-                          calls; NULL: it is not */
+    const char *range; /* the window is its newest range and the GPU work of that; NULL */
     bool idle;         /* once the rows were written: no call was made in it */
     char **shown;      /* what the files are called; NULL: by their paths */
-    struct refusal *refusals; /* one for each file that is given: one that fits not is left out
-                                 then. NULL: it is complained of, and nothing is merged */
+    struct refusal *refusals; /* of each file that is given, which is left out then; NULL: nothing
+                                 is merged then */
 };
 
 /* Reads all files and says how they fit together; false: the complaint was printed. */
@@ -124,11 +118,8 @@ void trailer_put(struct rope *to, const struct plan *plan);
 /* rows.c; false: the complaint was printed. */
 bool rows_write(struct out *out, struct plan *plan);
 
-/*
- * merge.c, for other commands: traces of one process or several, cut to a time of the wall clock.
- * `shown`: what the files are called; `begin_ns`: when the first event in them was. `refusals`: one
- * for each file, empty: those of a process that is not what it seems do not keep the others from
- * being merged. False: the complaint was printed, or all were refused.
+/* merge.c, for other commands: traces cut to a time of the wall clock. `shown`: what the files are
+ * called; `begin_ns`: of their first event. False: the complaint was printed, or all were refused.
  */
 bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from_ns,
     int64_t until_ns, int64_t *begin_ns, struct refusal *refusals);

@@ -4,10 +4,7 @@
 
 #include "tools/custream/trace/json.h"
 
-/*
- * Who takes them. json->value is an event, or the member json->name of the whole; an event may be
- * changed in place. False: enough, `error` was set.
- */
+/* Who takes them, and may change them in place. False: enough, `error` was set. */
 struct source_sink {
     void *of;
     bool (*row)(void *of, struct json *json, char error[256]);

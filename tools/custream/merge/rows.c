@@ -1,12 +1,10 @@
 /* Rows of the files, each with its pid, time and ids as the merged trace has them. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <yyjson.h>
 
 #include "tools/custream/merge/shapes.h"
 #include "tools/custream/merge/window.h"
-#include "tools/custream/show.h"
+#include "tools/custream/command.h"
 
 struct writing {
     struct out *out;
@@ -53,10 +51,7 @@ static int64_t time_before_merge(
     return high;
 }
 
-/*
- * False: there is no more room for its number. A text that is no number becomes one: nothing else
- * makes it different from that of another file.
- */
+/* False: its number has no more room. A text gets a number, which no other file has. */
 static bool id_set(const struct writing *w, yyjson_val *id, bool correlation, char text[VALUE_TEXT])
 {
     uint64_t number, merged;
@@ -85,10 +80,7 @@ static bool ids_set(const struct writing *w, const struct merge_row *row, char t
            id_set(w, row->at[ROW_CORRELATION], true, texts[2]);
 }
 
-/*
- * By another clock what follows another row still follows it, and does not overlap it by a
- * nanosecond: so the end is told anew as the begin is.
- */
+/* By another clock rows still follow each other: the end is told anew as the begin is. */
 static void times_set(
     const struct process *process, const struct merge_row *row, char texts[2][VALUE_TEXT])
 {
@@ -145,20 +137,18 @@ bool rows_write(struct out *out, struct plan *plan)
         const int64_t to = time_before_merge(file, w.process, plan->begin + plan->window[1]);
         if (plan->windowed && !window_survey(&w.window, file, from, to)) return false;
         if (plan->range && (plan->idle = !w.window.called))
-            return complain(
-                       "custream merge", "%s: no call of CUDA was made in the range", file->shown),
-                   false;
+            return complained(
+                "custream merge", "%s: no call of CUDA was made in the range", file->shown);
         const enum json_step end = source_read(file->path, file->skip_to, &sink, error);
         window_free(&w.window);
         shapes_free(&w.shapes);
         free(w.text.at);
         written = w.written;
         if (out->failed) return true; /* out_close() says why */
-        if (end == JSON_BROKEN)
-            return complain("custream merge", "%s: %s", file->shown, error), false;
+        if (end == JSON_BROKEN) return complained("custream merge", "%s: %s", file->shown, error);
         if (w.rows < file->rows)
-            return complain("custream merge", "%s: it was changed while it was read", file->shown),
-                   false;
+            return complained(
+                "custream merge", "%s: it was changed while it was read", file->shown);
     }
     return true;
 }

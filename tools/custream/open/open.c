@@ -1,14 +1,10 @@
-/* custream open: serves a trace on loopback, once, and has Perfetto's UI open it with the busiest
- * streams pinned. */
+/* custream open: serves a trace on loopback, once, for Perfetto's UI with its streams pinned. */
 #define _GNU_SOURCE /* asprintf */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +15,6 @@
 #include "tools/custream/open/browser.h"
 #include "tools/custream/open/busy.h"
 #include "tools/custream/open/server.h"
-#include "tools/custream/show.h"
 #include "tools/custream/trace/newest.h"
 
 static const char NAME[] = "custream open", UI[] = "https://ui.perfetto.dev/";
@@ -101,8 +96,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* What custream merge makes of the files, without its summary. In a process of its own: its signals
- * and its files that are half done are its own. */
+/* What custream merge makes of the files, by a process with signals of its own. */
 static int merged_make(const struct request *request, char *to)
 {
     int status;
@@ -125,8 +119,7 @@ static int merged_make(const struct request *request, char *to)
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_UNUSABLE;
 }
 
-/* Several files, or one that is cut off, which Perfetto would refuse: a copy that is gone from its
- * folder as soon as it is open. */
+/* Several files, or one that is cut: a copy that has no name once it is open. */
 static int merged_open(const struct request *request, struct server *server)
 {
     const char *tmp = getenv("TMPDIR");
@@ -187,8 +180,7 @@ static bool wants_browser(const struct request *request)
     return !request->no_browser && !request->print_url && browser_name();
 }
 
-/* Perfetto's own UI reads from one port only. If that is taken here, it may still be free where the
- * browser is. */
+/* Perfetto's own UI reads from one port only, which may be free where the browser is. */
 static int port_take(const struct request *request, struct server *server)
 {
     const unsigned port = request->port >= 0 ? (unsigned)request->port : UI_PORT;

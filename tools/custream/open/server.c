@@ -25,10 +25,7 @@
 #include "shim/base/options.h"
 #include "tools/custream/convert/rows.h"
 
-/*
- * libmicrohttpd, opened when it is needed: Debian's brings GnuTLS along, which every `custream run`
- * would load and start, and the other subcommands work where it is not installed.
- */
+/* libmicrohttpd, opened when it is needed: Debian's brings GnuTLS along. */
 
 /* The functions that we call, `start` for MHD_start_daemon. */
 #define MICROHTTPD_CALLS(CALL) \
@@ -46,12 +43,7 @@ static struct microhttpd {
 } mhd; /* filled by server_ready() */
 #undef MICROHTTPD_MEMBER
 
-/*
- * --- a trace with each slice saying all of it (merge/shapes.h) ---
- *
- * Made while it is read, by a process of its own: nothing of it is held. A packed trace stays
- * packed.
- */
+/* --- a trace with each slice saying all of it, made by a process of its own --- */
 
 struct whole_stream {
     int pipe;
@@ -67,8 +59,7 @@ static void put(void *of, const char *text, size_t length)
     if (length && gzwrite(of, text, (unsigned)length) != (int)length) _exit(1);
 }
 
-/* Connections of the server stay open for who is at their other end as long as anybody holds them.
- */
+/* Connections of the server stay open as long as anybody holds them. */
 static void descriptors_leave(int file, int pipe)
 {
     const int kept[] = {fcntl(file, F_DUPFD, MAKER_OTHERS), fcntl(pipe, F_DUPFD, MAKER_OTHERS)};
@@ -257,8 +248,8 @@ static bool is_loopback(const char *host)
     return false;
 }
 
-/* A file of the UI's folder. Links that lead out of it are not followed, nor is "..". A service
- * worker would outlive us in the browser: there is none. */
+/* A file of the UI's folder, and of nothing else. A service worker would outlive us: there is none.
+ */
 static enum MHD_Result answer_ui(
     const struct server *server, struct MHD_Connection *connection, const char *url)
 {

@@ -1,11 +1,7 @@
-/*
- * A web server for one trace, on loopback, in this thread (libmicrohttpd).
- *
- * It answers GET (and OPTIONS, which browsers ask first) for the trace, at a path with a random
- * token. With a folder of Perfetto's UI it has that folder's files too, and nothing outside of it.
- * Whoever asks by another name than 127.0.0.1 or localhost is refused: so no web page reaches it by
- * a name of its own that leads here.
- */
+/* A web server for one trace, on loopback, in this thread. It answers GET and OPTIONS for the
+ * trace, at a path with a random token, and for files of a folder of Perfetto's UI. Whoever asks by
+ * another name than 127.0.0.1 or localhost is refused: so no web page reaches it by a name of its
+ * own. */
 #ifndef CS_OPEN_SERVER_H
 #define CS_OPEN_SERVER_H
 
@@ -33,8 +29,7 @@ bool server_ready(void);
 /* Takes the port, 0 for any. False: errno says why not. */
 bool server_listen(struct server *server, unsigned port);
 
-/* Answers until the trace was delivered, with `stay` until a signal. Returns that signal (SIGINT,
- * SIGTERM, SIGHUP), 0: it was delivered, -1: errno says what failed. */
+/* Answers until the trace was delivered, or to a signal, which it returns. -1: errno says why. */
 int server_run(struct server *server, bool stay);
 
 #endif

@@ -2,9 +2,6 @@
 #include "tools/custream/trace/ends.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <yyjson.h>

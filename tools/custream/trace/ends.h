@@ -1,7 +1,4 @@
-/*
- * The two ends of a trace that is open: what stands before its events, and behind them. The events
- * are not read. The descriptor stays the caller's; where it stands in the file may change.
- */
+/* The two ends of a trace that is open, whose offset may change. Its events are not read. */
 #ifndef CS_TRACE_ENDS_H
 #define CS_TRACE_ENDS_H
 
@@ -17,8 +14,7 @@ struct cJSON;
 struct trace_head {
     unsigned long long base; /* baseTimeNanoseconds: parts of one process have the same */
     unsigned part;           /* 0: it is no part */
-    char rings[PATH_MAX];    /* metadata.rings: the path of the file of rings, or why there is none;
-                                "": it says nothing */
+    char rings[PATH_MAX];    /* metadata.rings: their file, or why there is none */
 };
 /* False: it is no trace that begins with a base. */
 bool trace_head(int fd, struct trace_head *head);
@@ -37,8 +33,7 @@ bool trailer_read(int fd, struct trailer *trailer);
 /* Frees all but the value, and returns that. */
 struct cJSON *trailer_finish(struct trailer *trailer);
 
-/* Puts `value`, which has changed, in the place of the old one: in one write of the same size, so
- * that the file is valid all along. The library leaves room for that. */
+/* Puts `value`, which has changed, in place of the old one: one write of the same size. */
 bool trailer_replace(int fd, const struct trailer *trailer);
 
 /* Its text from "]" on. */

@@ -1,9 +1,5 @@
 #include "tools/custream/trace/foreign.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "shim/base/lane.h"
 #include "tools/custream/command.h"
 #include "tools/custream/merged.h"
@@ -102,8 +98,7 @@ static void number_put(struct trace_row *row, enum trace_key key, int64_t number
     row->has |= UINT64_C(1) << key;
 }
 
-/* XLA's have no category. Of a GPU's lanes those that are called after a stream have its work; the
- * others show the same again, by modules and operators. */
+/* XLA's lanes that are called after a stream have its work; the others show it again. */
 static bool put_work(struct foreign *foreign, struct trace_row *row, uint64_t thread)
 {
     const char *name = text_of(foreign->texts, row_word(row, KEY_NAME));
@@ -119,11 +114,9 @@ static bool put_work(struct foreign *foreign, struct trace_row *row, uint64_t th
 
 static void hold(struct foreign *foreign, const struct trace_row *row)
 {
-    foreign->held = array_room(
-        foreign->held, foreign->held_count, &foreign->held_capacity, sizeof *foreign->held);
-    foreign->held[foreign->held_count++] =
+    array_add(foreign->held, foreign->held_count, foreign->held_capacity,
         (struct held){row->number[KEY_TS], row_number(row, KEY_DUR, 0), key_of(row, KEY_PID),
-            key_of(row, KEY_TID), row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)};
+            key_of(row, KEY_TID), row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)});
 }
 
 /* A slice without a category: work, once its process is known to be a GPU. */
@@ -137,8 +130,7 @@ static bool uncategorized(struct foreign *foreign, struct trace_row *row)
     return put_work(foreign, row, thread_of(process, key_of(row, KEY_TID)));
 }
 
-/* The device that the row names, or the GPU that its process is called after, or has the number of;
- * else the first. */
+/* The device that the row names, or its process; else the first. */
 static void find_gpu(struct foreign *foreign, struct trace_row *row)
 {
     uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);

@@ -1,8 +1,5 @@
-/*
- * Rows of other tools' traces as ours would be: Kineto's of several years, JAX's and XLA's,
- * Chrome's. Which process is a GPU, what the categories are called, times that are texts. What is
- * not understood is counted.
- */
+/* Rows of other tools' traces (Kineto, JAX, XLA, Chrome) as ours would be. What is not understood
+ * is counted. */
 #ifndef CS_TRACE_FOREIGN_H
 #define CS_TRACE_FOREIGN_H
 
@@ -25,10 +22,8 @@ struct foreign {
     struct trace_left *left;
 };
 
-/*
- * Which GPU a process is; TRACE_NO_GPU: none. One of ours is by its pid, also in a merged trace;
- * another tool's by what it is called, or labelled: "/device:GPU:0" of XLA's, "GPU 0" of Kineto's.
- */
+/* Which GPU a process is, or TRACE_NO_GPU: one of ours by its pid, another tool's by what it is
+ * called, as "/device:GPU:0" and "GPU 0". */
 uint32_t gpu_of_process(bool ours, int64_t pid, const char *called);
 
 void foreign_begin(struct foreign *foreign, struct texts *texts, struct trace_left *left);

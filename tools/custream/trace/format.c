@@ -1,7 +1,5 @@
 #include "tools/custream/trace/format.h"
 
-#include <stdio.h>
-
 #include "shim/base/claim.h"
 #include "tools/custream/command.h"
 

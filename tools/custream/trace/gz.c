@@ -1,7 +1,5 @@
 #include "tools/custream/trace/gz.h"
 
-#include <stdint.h>
-#include <stdlib.h>
 #include <zlib.h>
 
 #include "tools/custream/command.h"

@@ -14,12 +14,10 @@ enum { GZ = 15 + 16 }; /* windowBits of zlib for gzip */
 /* zlib, as base/claim.h wants it. */
 extern const struct cs_inflate gz_inflate;
 
-/* Whether a member begins there and ends with the bytes. Its text goes behind `text`, which may be
- * NULL. */
+/* Whether a member begins there and ends with the bytes. Its text goes behind `text`, or NULL. */
 bool gz_last_member(const unsigned char *bytes, size_t n, struct rope *text);
 
-/* The text as one member, packed[0..return). Padding in its header makes it `least` bytes long. 0:
- * no such member. */
+/* The text as one member, of `least` bytes or more. 0: no such member. */
 size_t gz_pack(const char *text, size_t n, size_t least, char **packed);
 
 #endif

@@ -1,9 +1,6 @@
 #include "tools/custream/trace/json.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <yyjson.h>
 
@@ -127,8 +124,7 @@ static void hold(struct json *json, const char *at, size_t length)
     json->held_length += length;
 }
 
-/* The text of the value that begins at `at`. False: the file ends before it seems to, or `error`
- * was set. */
+/* The text of the value at `at`. False: the file ends too early, or `error` was set. */
 static bool value_text(struct json *json)
 {
     struct scan scan = {0};
@@ -147,8 +143,7 @@ static bool value_text(struct json *json)
     }
 }
 
-/* Half a pair of surrogates, which Python may write, is no text to yyjson. The copy has U+FFFD
- * there; NULL: there is none. */
+/* A copy with U+FFFD for half a pair of surrogates, which is no text to yyjson; NULL: none. */
 static char *without_halves(const char *text, size_t length)
 {
     char *copy = malloc(length);
@@ -185,9 +180,7 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
         if (!json->pool) out_of_memory();
     }
     yyjson_alc_pool_init(&pool, json->pool, json->pool_size);
-    if (!json->strict)
-        flags |= YYJSON_READ_ALLOW_INVALID_UNICODE; /* a name that is no UTF-8 is no reason to say
-                                                       nothing */
+    if (!json->strict) flags |= YYJSON_READ_ALLOW_INVALID_UNICODE; /* names may be no UTF-8 */
     json->doc = yyjson_read_opts((char *)(uintptr_t)text, length, flags, &pool,
         &error); /* without INSITU the text stays as it is */
     json->value = yyjson_doc_get_root(json->doc);
@@ -287,8 +280,7 @@ static enum json_step cut(struct json *json)
     return no_trace(json, "cut off before its first event");
 }
 
-/* The byte that the next element of a list or object begins with, or `closes`; END; 0: `error` was
- * set. */
+/* The byte that the next element begins with, or `closes`; END; 0: `error` was set. */
 static int element_next(struct json *json, int closes)
 {
     int c = peek(json);

@@ -1,7 +1,4 @@
-/*
- * A trace, one value at a time: an event of traceEvents, or another member of the whole. JSON of
- * any layout, by this or another tool, or Perfetto's own format, plain or gzip. What is held
- * depends on the longest value and not on the file.
+/* A trace of any layout or format, one value at a time: an event, or another member of the whole.
  */
 #ifndef CS_TRACE_JSON_H
 #define CS_TRACE_JSON_H
@@ -20,10 +17,8 @@ enum json_step {
     JSON_ROW,    /* an element of traceEvents */
     JSON_MEMBER, /* another member of the whole; its name in `name` */
     JSON_END,
-    JSON_CUT, /* the file ends inside the list of events, or behind it; all values that were whole
-                 have come */
-    JSON_BROKEN, /* unreadable, or no JSON, or no trace: `error` says why, in one line without the
-                    file's name */
+    JSON_CUT,    /* the file ends among its events; all whole values have come */
+    JSON_BROKEN, /* `error` says why, in one line without the file's name */
 };
 
 struct json {
@@ -34,19 +29,15 @@ struct json {
     const char *text; /* as the file has it; of a row of packets json_text() makes it */
     size_t length;
     char name[64];
-    uint64_t line; /* where the value begins, from 1; of packets, the number of the event, 1 of the
-                      header */
+    uint64_t line; /* of the value, from 1; of packets, the event's number */
     char error[256];
-    /* What is no JSON: the line, 0 where the file is unreadable or no trace; why; whether it is a
-     * number's fault. */
+    /* What is no JSON: the line (0: no trace at all), why, and whether by a number. */
     uint64_t fault_line;
     const char *fault;
     bool fault_in_number;
     uint64_t rows_line, rows_end_line; /* of [ and ] around the events; of packets 0 */
-    uint64_t skip_to; /* to be set before the first value: slices on lines of their own that begin
-                       * before this byte of a plain file are passed over */
-    bool strict; /* to be set before the first value: text is UTF-8, and rows of packets are as JSON
-                    has them */
+    uint64_t skip_to; /* to be set first: text is UTF-8, packets' rows are as JSON has them */
+    bool strict;      /* to be set first: text is UTF-8, packets' rows are as JSON has them */
     /* Inside. */
     const char *at, *end; /* what is left of a chunk of the file: at[0..end) */
     const char *chunk,
@@ -72,8 +63,7 @@ struct json {
         members; /* of packets: which of those that `doc` has came last, and how many it has */
 };
 
-/* `in_ns`: times in rows of packets are whole nanoseconds. False: `error` says why. json_close() is
- * to be called in either case. */
+/* `in_ns`: packets have whole nanoseconds. False: `error` says why. json_close() in either case. */
 bool json_open(struct json *json, const char *path, bool in_ns);
 /* The same of an open file, from its begin. `more` may be NULL. */
 bool json_take(struct json *json, int fd, const struct torn_more *more);

@@ -1,15 +1,11 @@
 #include "tools/custream/trace/newest.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <yyjson.h>
 
 #include "shim/base/options.h"
 #include "tools/custream/command.h"
-#include "tools/custream/show.h"
 #include "tools/custream/trace/json.h"
 
 struct candidate {
@@ -73,8 +69,8 @@ bool files_or_newest(const char *command, char ***files, int *count)
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         if (*entry->d_name == '.' || !cs_trace_extension(entry->d_name)) continue;
         if (stat(entry->d_name, &about) || !S_ISREG(about.st_mode)) continue;
-        all = array_room(all, found, &capacity, sizeof *all);
-        all[found++] = (struct candidate){strdup(entry->d_name), about.st_mtim, 0, ""};
+        array_add(
+            all, found, capacity, (struct candidate){strdup(entry->d_name), about.st_mtim, 0, ""});
         if (!all[found - 1].name) out_of_memory();
     }
     if (folder) closedir(folder);
@@ -95,7 +91,7 @@ bool files_or_newest(const char *command, char ***files, int *count)
     if (taken == 1) complain(command, "newest trace here: %s", all->name);
     else complain(command, "newest trace here: %s, in %zu parts", all->name, taken);
     qsort(all, taken, sizeof *all, by_part);
-    if (!(names = calloc(taken + 1, sizeof *names))) out_of_memory();
+    names = array_zeros(taken + 1, sizeof *names);
     for (size_t i = 0; i < taken; i++) names[i] = all[i].name;
     free(all);
     *files = names;

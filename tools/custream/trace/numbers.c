@@ -1,13 +1,10 @@
 #include "tools/custream/trace/numbers.h"
 
-#include <stdlib.h>
-
 #include "tools/custream/command.h"
 
 static struct number_slot *slot_of(const struct numbers *numbers, uint64_t key)
 {
-    uint64_t h = key * 0x9e3779b97f4a7c15; /* Fibonacci hashing; its upper half knows all bits of
-                                              the key, its lower half only the lower ones */
+    uint64_t h = key * 0x9e3779b97f4a7c15; /* Fibonacci hashing: the upper half knows all bits */
     for (size_t i = h >> 32 ^ h;; i++) {
         struct number_slot *slot = &numbers->slots[i & numbers->mask];
         if (!slot->used || slot->key == key) return slot;

@@ -1,9 +1,5 @@
 #include "tools/custream/trace/pftrace_inside.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <zlib.h>
 
 #include "shim/base/json.h"
@@ -83,9 +79,7 @@ void *record_of(struct records *records, uint64_t key, size_t size)
     uint32_t *place = numbers_at(&records->places, key, UINT32_MAX);
     if (*place == UINT32_MAX) {
         *place = (uint32_t)records->count;
-        records->at =
-            array_room(records->at, records->count, &records->capacity, sizeof *records->at);
-        records->at[records->count++] = array_zeros(1, size);
+        array_add(records->at, records->count, records->capacity, array_zeros(1, size));
     }
     return records->at[*place];
 }

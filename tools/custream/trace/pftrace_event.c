@@ -1,7 +1,5 @@
 /* Tracks and TrackEvents as rows. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/trace/pftrace_inside.h"

@@ -1,6 +1,4 @@
 /* Rows: an event as an object of yyjson's; and arguments, which are put as names and values. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "shim/base/json.h"
 #include "tools/custream/command.h"

@@ -1,7 +1,4 @@
-/*
- * A trace file's bytes, unpacked, or its packets where it is in Perfetto's own format. One chunk is
- * held at a time, whatever the file's size.
- */
+/* A trace file's bytes, unpacked, a chunk at a time; or its packets. */
 #ifndef CS_TRACE_READER_H
 #define CS_TRACE_READER_H
 
@@ -22,13 +19,11 @@ struct reader {
     bool over, broken; /* all of the file has been read; or `error` says why not */
     const char *chunk;
     size_t length;
-    bool cut; /* at the end: the file goes on behind its last whole event, or its gzip stream ends
-                 too early */
+    bool cut;        /* at the end: the file, or its gzip stream, was cut */
     char error[160]; /* no file name, no newline */
 };
 
-/* "-" is standard input, once. False, with error set: the file cannot be read. reader_close() in
- * either case. */
+/* "-" is standard input, once. False: `error` says why. reader_close() in either case. */
 bool reader_open(struct reader *reader, const char *path);
 /* The same of an open file, which it takes over. */
 bool reader_take(struct reader *reader, int fd);

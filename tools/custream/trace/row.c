@@ -1,8 +1,5 @@
 #include "tools/custream/trace/row.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <yyjson.h>
 
 #include "shim/base/lane.h"
@@ -48,8 +45,7 @@ struct reading {
     text kernel;          /* the category */
     struct shape *shapes; /* different ones */
     size_t shape_count, shape_capacity;
-    struct numbers shape_of, shapes_by_text; /* index of shapes, by GPU and name of a kernel; by the
-                                                text that its bytes are */
+    struct numbers shape_of, shapes_by_text; /* places in shapes, by kernel and by text */
 };
 
 /* --- keys --- */
@@ -127,8 +123,7 @@ static int64_t whole_of(const char *at, size_t length)
     return negative ? -n : n;
 }
 
-/* Microseconds to nanoseconds, exact for up to three decimals, cut behind them. A number in another
- * spelling goes through a double. */
+/* Microseconds to nanoseconds, exact for up to three decimals, cut behind them. */
 static int64_t nanoseconds_of(const char *at, size_t length)
 {
     const bool negative = length && *at == '-';
@@ -334,8 +329,7 @@ static void fact_below(struct reading *r, size_t length, const char *name, size_
     facts_take(r, length + name_length, value, depth + 1);
 }
 
-/* What stands below a path, which is path[0..length). An element of a list is named by its number.
- */
+/* What stands below path[0..length). An element of a list is named by its number. */
 static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsigned depth)
 {
     yyjson_val *name, *below;
@@ -364,14 +358,12 @@ static uint32_t shape_said(struct reading *r)
         &r->shapes_by_text, text_number(r->texts, (const char *)&shape, sizeof shape), UINT32_MAX);
     if (*at == UINT32_MAX) {
         *at = (uint32_t)r->shape_count;
-        r->shapes = array_room(r->shapes, r->shape_count, &r->shape_capacity, sizeof *r->shapes);
-        r->shapes[r->shape_count++] = shape;
+        array_add(r->shapes, r->shape_count, r->shape_capacity, shape);
     }
     return *at;
 }
 
-/* A kernel of ours that does not say how it was launched was launched as the one before of that
- * name on that GPU. */
+/* A kernel of ours that says no launch was launched as the last of that name and GPU. */
 static void shape_take(struct reading *r)
 {
     struct trace_row *row = &r->row;

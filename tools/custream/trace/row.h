@@ -1,8 +1,5 @@
-/*
- * A trace file as a stream of rows: what stands in traceEvents, one element at a time, and the
- * numbers and texts before and behind it as facts. Any layout of the Chrome trace event format,
- * plain or gzip: other tools' files too. Only the keys of TRACE_KEYS are kept.
- */
+/* A trace file as a stream of rows, and the numbers and texts around them as facts. Only the keys
+ * of TRACE_KEYS are kept. */
 #ifndef CS_TRACE_ROW_H
 #define CS_TRACE_ROW_H
 
@@ -12,8 +9,7 @@
 
 #include "tools/custream/trace/texts.h"
 
-/* KEY(enumerator, text, what its value is). TOP: of the event itself; ARG: of its args (and of
- * id2). TIME: microseconds with decimals, kept as ns. */
+/* TOP: of the event; ARG: of its args and id2. TIME: microseconds with decimals, kept as ns. */
 #define TRACE_KEYS(TOP, ARG) \
     TOP(PH, "ph", WORD) TOP(CAT, "cat", WORD) TOP(NAME, "name", WORD) TOP(PID, "pid", NUMBER) \
     TOP(TID, "tid", NUMBER) TOP(TS, "ts", TIME) \
@@ -83,8 +79,7 @@ static inline text row_word(const struct trace_row *row, enum trace_key key)
     return row_has(row, key) ? row->word[key] : 0;
 }
 
-/* The stream on whose lane of a GPU it stands. Where the row does not say it, as other tools' do
- * not, the lane has the number of the stream. */
+/* The stream on whose lane of a GPU it stands; other tools' lanes have its number. */
 uint32_t row_stream(const struct trace_row *row);
 
 /* A number or text outside of the events. */
@@ -110,17 +105,14 @@ struct trace_sink {
     void (*progress)(
         void *of, uint64_t bytes); /* of the file on the disk, read so far; now and then; NULL */
     struct trace_left *left;       /* is counted up */
-    int64_t
-        last; /* of a plain file that is longer, only the header and so many last bytes; 0: all */
-    bool *partly;             /* is set where that is so */
-    bool (*enough)(void *of); /* nothing more is wanted of the file, which is taken as whole; asked
-                                 now and then; NULL */
+    int64_t last; /* of a longer plain file, only the header and so many last bytes; 0: all */
+    bool *partly; /* is set where that is so */
+    bool (*enough)(void *of); /* nothing more is wanted, and the file is whole */
 };
 
 enum trace_end { TRACE_WHOLE, TRACE_CUT /* the file ends inside its events */, TRACE_UNREADABLE };
 
-/* All of the file into the sink. UNREADABLE: error says why, in one line without the file's name.
- */
+/* All of the file into the sink. UNREADABLE: error says why, in one line. */
 enum trace_end trace_read(
     const char *path, struct texts *texts, const struct trace_sink *sink, char error[256]);
 

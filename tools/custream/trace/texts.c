@@ -1,14 +1,10 @@
 #include "tools/custream/trace/texts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tools/custream/command.h"
 
 enum { BLOCK = 64 * 1024 };
 
-/* Of fewer than eight bytes, a number that no others of the same length have. Without a copy byte
- * by byte, which a processor reads back slowly. */
+/* Of fewer than eight bytes, a number that no others of the same length have. */
 static uint64_t few(const char *at, size_t length)
 {
     const unsigned char *byte = (const unsigned char *)at;
@@ -21,8 +17,7 @@ static uint64_t few(const char *at, size_t length)
     return (uint64_t)first << 32 | last;
 }
 
-/* Eight bytes at a time, then what is left: kernels' names are long. The constants are those of
- * MurmurHash64A (public domain). */
+/* Eight bytes at a time: names are long. Constants of MurmurHash64A (public domain). */
 static uint64_t hash(const char *at, size_t length)
 {
     uint64_t h = length * 0xc6a4a7935bd1e995, word;

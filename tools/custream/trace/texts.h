@@ -8,8 +8,7 @@
 typedef uint32_t text;
 
 struct texts {
-    char **blocks; /* what has been kept, each text behind its length and with a 0 at its end; never
-                      moved */
+    char **blocks; /* texts, each behind its length; never moved */
     size_t block_count, block_capacity, block_left;
     char *block_next;
     const char **by_number;

@@ -6,15 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <yyjson.h>
 
-/* ROUNDS: so often the end of a file is read that changes meanwhile. UNSURE: of one gzip member,
- * whose sum is not known yet. */
+/* ROUNDS: of reading an end that changes. UNSURE: of a gzip member without its sum. */
 enum {
     CHUNK = 512 << 10,
     IN = 2 * CHUNK,
@@ -82,9 +78,8 @@ static off_t size_of(const struct torn *torn)
     return fstat(torn->fd, &about) ? 0 : about.st_size;
 }
 
-/* The file's process may be writing. Only what is less than a trailer before the end of the file
- * changes (out/output.c): it is read again together with what follows it, and the end is read until
- * it has been the same twice. What comes of it is the file as it was at one moment. */
+/* The file's process may be writing, near its end alone: that is read until it has been the same
+ * twice. */
 static ssize_t read_settled(struct torn *torn, unsigned char *to, size_t room)
 {
     const off_t at = torn->from + (off_t)(torn->in_from + torn->in_end);
@@ -138,10 +133,8 @@ static void room_for(struct torn *torn, size_t bytes)
 
 static void member_ends(struct torn *torn)
 {
-    torn->members = array_room(
-        torn->members, torn->member_count, &torn->member_capacity, sizeof *torn->members);
-    torn->members[torn->member_count++] =
-        (struct torn_member){torn->in_from + torn->in_at, torn->text_from + torn->length};
+    array_add(torn->members, torn->member_count, torn->member_capacity,
+        (struct torn_member){torn->in_from + torn->in_at, torn->text_from + torn->length});
 }
 
 /* A tear is near the end of the file, and behind it begins no member. All else is damage. */
@@ -157,10 +150,8 @@ static bool is_torn_member(struct torn *torn)
     return true;
 }
 
-/* Only the trailer of a flush has room in its header, so that the next one may take its place, and
- * it stands at the end. More behind it was written over it while the file was read or copied: what
- * is read is its beginning, and then the rest of what came. Who packs anew may leave room in every
- * member. */
+/* Only the trailer of a flush has room in its header, and stands at the end: more behind it was
+ * written over it meanwhile. Who packs anew may leave room in every member. */
 static bool is_written_over(const struct torn *torn) { return torn->spare && !torn->all_spare; }
 
 static void member_begins(struct torn *torn)
@@ -247,8 +238,8 @@ static int find_out_if_packed(struct torn *torn)
 
 /* --- what may go out while more may come --- */
 
-/* The text that is whatever comes: of a gzip member only once its sum was right, or where the
- * member is very long. */
+/* The text that stands whatever comes: of a gzip member once its sum was right, or most of a long
+ * one. */
 static size_t sure_length(const struct torn *torn)
 {
     if (!torn->packed) return torn->length;
@@ -324,8 +315,7 @@ static size_t ready(struct torn *torn)
 
 enum state { WHOLE, BEGUN, FOLLOWED, WRONG };
 
-/* Whether a value begins there, by what its text is. `end`: where it ends, if it does. FOLLOWED:
- * more than blanks stand behind it. */
+/* Whether a value begins there, and its `end`. FOLLOWED: more than blanks stand behind it. */
 static enum state value_state(const char *text, size_t length, size_t *end)
 {
     const yyjson_read_flag flags =
@@ -355,8 +345,7 @@ static enum state trailer_state(const char *trailer, size_t length)
     return state;
 }
 
-/* The trailer of a flush has blanks at its end, so that a longer one may take its place. Whoever
- * edits a file leaves none. */
+/* A flush leaves blanks at the trailer's end, and an editor none. */
 static bool ends_with_blanks(const struct torn *torn)
 {
     return torn->length > 3 && !memcmp(torn->held + torn->length - 3, "  \n", 3);
@@ -386,8 +375,7 @@ static bool goes_on(const char *behind, size_t n)
     return false;
 }
 
-/* Rows without a trailer: the end of the last one behind which stands what belongs there. Bytes of
- * the old trailer can make a row that looks whole. */
+/* Rows without a trailer: the end of the last that is followed by what belongs there. */
 static void judge_rows(struct torn *torn)
 {
     const size_t start =

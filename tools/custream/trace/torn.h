@@ -1,16 +1,7 @@
-/*
- * The text of a trace file, up to its last whole event. A process that is killed while it writes
- * tears its file: new events stand over the beginning of the old trailer, and the last of them is
- * cut. Then what follows is nothing, or the rest of that trailer. In a .gz the last member is cut
- * likewise.
- *
- * Of a file whose process writes meanwhile it is the text at one moment: bytes of before and after
- * a write never come together.
- *
- * Plain and gzip (several members are one text). What is held depends on the longest line and not
- * on the file: text goes out once it is known to stand. Only files that begin as custream's are
- * judged. Text of all others goes out as it is.
- */
+/* The text of a trace file, plain or gzip, up to its last whole event. A process that is killed
+ * while it writes tears its file: then the rest of the old trailer, or nothing, follows new events.
+ * Of a file that is written meanwhile it is the text at one moment. Only files that begin as
+ * custream's are judged. What is held depends on the longest line. */
 #ifndef CS_TOOLS_TORN_H
 #define CS_TOOLS_TORN_H
 
@@ -36,16 +27,14 @@ struct torn_more {
 struct torn {
     int fd;
     const struct torn_more
-        *more;  /* NULL: none. Of a regular file; set before the first torn_next() */
-    off_t last; /* of a plain file that is longer, only the header and so many last bytes, from the
-                   begin of a line on; 0: all. Set as `more` is */
-    bool partly, skips;              /* that is so; the begin of that line has not come */
-    off_t from;                      /* where it begins in a regular file; -1: it is none */
-    bool all;                        /* its end has been read */
+        *more;          /* NULL: none. Of a regular file; set before the first torn_next() */
+    off_t last;         /* of a longer plain file, only the header and so many last bytes; 0: all */
+    bool partly, skips; /* that is so; the begin of that line has not come */
+    off_t from;         /* where it begins in a regular file; -1: it is none */
+    bool all;           /* its end has been read */
     bool packed, ours, flows, ended; /* flows: nothing more is judged */
     bool early, bad;                 /* the last gzip member is cut, or is damaged */
-    bool spare, all_spare; /* the gzip member, or also the first one, has a field with room, as the
-                              trailer of a flush does */
+    bool spare, all_spare;           /* the member, or also the first, has room in its header */
     z_stream stream;
     unsigned char *in; /* of the file, from in_from on: in[in_at..in_end) is still to be unpacked */
     size_t in_at, in_end;
@@ -71,11 +60,9 @@ void torn_close(struct torn *torn);
 /* 1: at[0..length) is the next text, until the next call; 0: the end; -1: torn->error says why. */
 int torn_next(struct torn *torn, const char **at, size_t *length);
 
-/* How much of the file stands behind the last whole event, as it is: all of a plain one up to
- * there, whole members of a packed one. */
+/* How much of the file stands: of a packed one, whole members. */
 struct torn_member torn_stands(const struct torn *torn);
-/* The text between that and the end of the last whole event: of members that are cut. False: the
- * file has changed. */
+/* The text from there to the end of the last whole event. False: the file has changed. */
 bool torn_rest(const struct torn *torn, struct rope *rest);
 
 #endif

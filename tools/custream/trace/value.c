@@ -2,9 +2,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <yyjson.h>
 
@@ -87,9 +84,8 @@ void row_print(struct rope *to, yyjson_val *value)
         if (name && yyjson_is_raw(at)) in->left--; /* the value says nothing */
         if (yyjson_is_ctn(at)) {
             rope_print(to, object ? "{" : "[");
-            levels = array_room(levels, depth, &capacity, sizeof *levels);
-            levels[depth++] =
-                (struct level){unsafe_yyjson_get_len(at) * (object ? 2 : 1), object, false};
+            array_add(levels, depth, capacity,
+                (struct level){unsafe_yyjson_get_len(at) * (object ? 2 : 1), object, false});
         } else {
             scalar_print(to, at);
         }

@@ -1,6 +1,4 @@
-/*
- * Values of a trace as yyjson has them, of JSON and of packets alike: what they say, and their
- * text. Numbers of JSON are raw texts; those of packets are whole numbers, or raw texts.
+/* Values of a trace as yyjson has them. JSON's numbers are raw texts; packets' are whole, or raw.
  */
 #ifndef CS_TRACE_VALUE_H
 #define CS_TRACE_VALUE_H
@@ -38,10 +36,8 @@ struct yyjson_doc *value_parse(const char *text, size_t length);
 
 /* The longest time, in nanoseconds: 73 years, since some tools count from 1970. */
 #define TIME_MAX INT64_C(2300000000000000000)
-/*
- * Nanoseconds, of microseconds as a number or a text. A double holds them to the nanosecond up to
- * 104 days only, so they are read digit by digit. False: no number, or more than TIME_MAX.
- */
+/* Nanoseconds, of microseconds as a number or a text, digit by digit: a double is too short. False:
+ * no number, or more than TIME_MAX. */
 bool value_ns(struct yyjson_val *value, int64_t *ns);
 /* A natural number below 2^53; as a text too, if it is one by its digits, with or without 0x. */
 bool value_natural(struct yyjson_val *value, uint64_t *number);
