@@ -423,7 +423,7 @@ def test_bad_usage(run_app, tmp_path):
     refused(["--parket", out, trace], ".*did you mean.*--parquet.*")
     refused(["--parquet", out, tmp_path / "nothing.json"], ".*nothing.json: No such file or directory")
     (tmp_path / "no.json").write_text("{}")
-    refused(["--parquet", out, tmp_path / "no.json"], ".*no.json: no trace: it has no list of traceEvents")
+    refused(["--parquet", out, tmp_path / "no.json"], ".*no.json: line 1: no trace: it has no list of traceEvents")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").write_text("mine")
     refused(["--parquet", tmp_path / "mine", trace], ".*mine: has files, and none is schema.json of an export; .*")

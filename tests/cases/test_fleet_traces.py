@@ -167,9 +167,9 @@ def test_each_format_gives_the_same_tables(made, tmp_path):
 # ---- The classes of the report ----
 
 TRACES = ["demo.json.gz", "timeline.json.gz", "streams.pftrace.gz", "captures.pftrace.gz", "nodes.json.gz", "events.json.gz", "devices.pftrace.gz", "waits.json.gz", "losses.json.gz",
-          "window.json.gz", "rank0.json.gz", "sample.json.gz", "host.json.gz", "old_lanes.json", "kineto_2022.json.gz", "kineto_2024.json"]
+          "window.json.gz", "rank0.json.gz", "sample.json.gz", "host.json.gz", "kineto_2022.json.gz", "kineto_2024.json"]
 
-IDLE_NEVER = "sample.json.gz", "host.json.gz", "window.json.gz", "old_lanes.json", "losses.json.gz", "events.json.gz", "devices.pftrace.gz"
+IDLE_NEVER = "sample.json.gz", "host.json.gz", "window.json.gz", "losses.json.gz", "events.json.gz", "devices.pftrace.gz"
 
 
 @pytest.mark.parametrize("name", TRACES)

@@ -95,6 +95,9 @@ static enum check_end broken(struct check *check, const struct json *json)
 static enum check_end torn(struct check *check, const struct json *json)
 {
     const char *where = json->reader.torn.where;
+    if (!check->events && !header_judge(check, json))
+        return *check->state ? CHECK_USELESS : CHECK_BROKEN;
+    check->recoverable = check->packets || where;
     check->torn = check->packets              ? "it has no end"
                   : json->rows_end_line       ? "it ends inside the trailer"
                   : json->reader.cut && where ? where
@@ -151,7 +154,7 @@ static void summary(const struct check *check)
 /* Judges what takes all rows, also after a breach: slices that overlap may lie on lower lines. */
 static void judge_all(struct check *check, enum check_end end)
 {
-    const bool whole = end == CHECK_WHOLE && !check->cut,
+    const bool whole = end == CHECK_WHOLE && !check->cut && !check->is_cut_out,
                all = end == CHECK_WHOLE || end == CHECK_TORN;
     lanes_sort(check);
     lanes_judge(check);
@@ -172,10 +175,9 @@ static int say(const struct check *check, enum check_end end)
     const bool one = check->events == 1;
     return complain("custream check",
         "%s: truncated: %s, as when a process is killed while it writes. The %llu event%s before "
-        "that keep%s the rules; "
-        "'custream recover' makes a whole file of them",
-        check->path, check->torn, (unsigned long long)check->events, one ? "" : "s",
-        one ? "s" : "");
+        "that keep%s the rules%s",
+        check->path, check->torn, (unsigned long long)check->events, one ? "" : "s", one ? "s" : "",
+        check->recoverable ? "; 'custream recover' makes a whole file of them" : "");
 }
 
 void check_init(struct check *check, const char *path)

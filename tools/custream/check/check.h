@@ -113,6 +113,7 @@ struct check {
     struct cJSON *whole; /* the trace without its events: members of the header and the trailer */
     size_t trailer_bytes;
     bool packets;     /* the file is in Perfetto's own format */
+    bool recoverable; /* its text ends as a kill leaves it */
     const char *torn; /* where the file ends if that is not its end: "it ends inside an event" */
     char state[1024], losses[1024]; /* the summary's begin, or why it is useless; its end */
 };

@@ -76,19 +76,28 @@ static bool is_number(yyjson_val *value, uint32_t number)
     return natural_in(value, UINT32_MAX, &n) && n == number;
 }
 
+static int name_compare(const void *left, const void *right)
+{
+    return strcmp(
+        yyjson_get_str(*(yyjson_val *const *)left), yyjson_get_str(*(yyjson_val *const *)right));
+}
+
 /* Readers differ in which of two they take. */
 static bool judge_members(const struct event *event, yyjson_val *object)
 {
-    size_t i, n, k, m;
-    yyjson_val *name, *other, *value;
-    yyjson_obj_foreach(object, i, n, name, value) {
-        yyjson_obj_foreach(object, k, m, other, value) {
-            if (k >= i) break;
-            if (yyjson_equals(name, other))
-                return BREACH(event, 0, "\"%s\" stands twice in one object", yyjson_get_str(name));
-        }
-    }
-    return true;
+    enum { FEW = 64 };
+    const size_t count = yyjson_obj_size(object);
+    yyjson_val *few[FEW], **names = count > FEW ? array_zeros(count, sizeof *names) : few, *name,
+                          *value;
+    const char *twice = NULL;
+    size_t i, n;
+    yyjson_obj_foreach(object, i, n, name, value) names[i] = name;
+    if (count) qsort(names, count, sizeof *names, name_compare);
+    for (i = 1; i < count && !twice; i++)
+        if (yyjson_equals(names[i - 1], names[i])) twice = yyjson_get_str(names[i]);
+    const bool good = !twice || BREACH(event, 0, "\"%s\" stands twice in one object", twice);
+    if (names != few) free(names);
+    return good;
 }
 
 /* Microseconds with three decimals at most, by their digits: a double has not enough of them. */

@@ -50,8 +50,8 @@ static void rows_begin(struct conversion *c)
 
 static bool has_half(struct json *json)
 {
-    struct escape escape = {json->text, json->text + json->length, 0};
     if (reader_is_packets(&json->reader)) return false;
+    struct escape escape = {json->text, json->text + json->length, 0};
     while (escape_next(&escape))
         if (escape_is_half(&escape)) return true;
     return false;

@@ -111,7 +111,8 @@ static bool tail_make(struct mended *mended, const struct torn *torn)
         mended->stands = more->at;
     }
     const bool good = torn_rest(torn, &rest);
-    for (const char *row = mended->rows.at, *end = row + mended->rows.length; row < end;
+    const size_t rows = mended->rows.length;
+    for (const char *row = mended->rows.at; rows && row < mended->rows.at + rows;
         row += strlen(row) + 1) {
         rope_literal(&rest, ",\n");
         rope_put(&rest, row, strlen(row));
@@ -206,7 +207,8 @@ static bool put_packets(struct out *out, int fd, const struct mended *mended)
     bool good = json_take(&json, fd, mended->rings ? &more : NULL) &&
                 source_rows(&json, &sink, error) != JSON_BROKEN;
     json_close(&json);
-    for (const char *row = mended->rows.at, *end = row + mended->rows.length; good && row < end;
+    const size_t rows = mended->rows.length;
+    for (const char *row = mended->rows.at; good && rows && row < mended->rows.at + rows;
         row += strlen(row) + 1) {
         yyjson_doc *doc = value_parse(row, strlen(row));
         good = doc && conversion_put(conversion, yyjson_doc_get_root(doc), false, error);

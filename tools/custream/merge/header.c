@@ -110,8 +110,8 @@ static unsigned format_of(const struct plan *plan)
 static bool all_complete(const struct plan *plan)
 {
     bool complete = true;
-    for (size_t i = 0; i < plan->file_count && !plan->range; i++)
-        complete &= plan->files[i].complete;
+    for (size_t i = 0; i < plan->file_count; i++)
+        complete &= plan->range ? !plan->files[i].cut : plan->files[i].complete;
     return complete; /* a range has ended, even if its process goes on */
 }
 

@@ -113,6 +113,7 @@ static void range_seen(struct file *file, const struct merge_row *row)
         !yyjson_equals_str(row->at[ROW_NAME], file->range))
         return;
     if (!value_ns(row->at[ROW_TS], &ts) || !value_ns(row->at[ROW_DUR], &duration)) return;
+    if (file->range_until >= file->range_from && ts + duration <= file->range_until) return;
     file->range_from = ts;
     file->range_until = ts + duration;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <yyjson.h>
 
+#include "shim/base/claim.h"
 #include "tools/custream/command.h"
 #include "tools/custream/trace/gz.h"
 #include "tools/custream/trace/json.h"
@@ -19,9 +20,10 @@ bool trace_head(int fd, struct trace_head *head)
 {
     struct json json;
     bool found = false;
+    enum json_step step = JSON_BROKEN;
     *head = (struct trace_head){0};
     for (bool open = json_take(&json, fd, NULL);
-        open && json_next(&json) == JSON_MEMBER && !json.rows_seen;) {
+        open && (step = json_next(&json)) == JSON_MEMBER && !json.rows_seen;) {
         const char *rings = yyjson_get_str(yyjson_obj_get(json.value, "rings"));
         const bool is_number = yyjson_is_raw(json.value);
         if (is_number && !strcmp(json.name, "baseTimeNanoseconds"))
@@ -31,6 +33,8 @@ bool trace_head(int fd, struct trace_head *head)
         if (rings && !strcmp(json.name, "metadata"))
             snprintf(head->rings, sizeof head->rings, "%s", rings);
     }
+    const bool too_new = json.format > CS_TRACE_FORMAT;
+    head->ours = json.ours && (step != JSON_BROKEN || too_new);
     json_close(&json);
     return found;
 }

@@ -14,6 +14,7 @@ struct cJSON;
 struct trace_head {
     unsigned long long base; /* baseTimeNanoseconds: parts of one process have the same */
     unsigned part;           /* 0: it is no part */
+    bool ours;               /* also of a format that is too new */
     char rings[PATH_MAX];    /* metadata.rings: their file, or why there is none */
 };
 /* False: it is no trace that begins with a base. */

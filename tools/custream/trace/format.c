@@ -1,5 +1,7 @@
 #include "tools/custream/trace/format.h"
 
+#include <limits.h>
+
 #include "shim/base/claim.h"
 #include "tools/custream/command.h"
 
@@ -30,9 +32,11 @@ const char *format_unknown(unsigned format)
 bool format_read(unsigned format, char *error, size_t size)
 {
     if (format <= CS_TRACE_FORMAT) return true;
+    char number[16] = "no number";
+    if (format != UINT_MAX) snprintf(number, sizeof number, "%u", format);
     snprintf(error, size,
-        "its format is %u, and custream " CUSTREAM_VERSION_STRING
+        "its format is %s, and custream " CUSTREAM_VERSION_STRING
         " reads formats %d to %d: a newer custream reads it",
-        format, OLDEST, CS_TRACE_FORMAT);
+        number, OLDEST, CS_TRACE_FORMAT);
     return false;
 }

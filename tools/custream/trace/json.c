@@ -1,11 +1,13 @@
 #include "tools/custream/trace/json.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/trace/escape.h"
+#include "tools/custream/trace/value.h"
 #include "tools/custream/trace/format.h"
 
 enum {
@@ -13,6 +15,7 @@ enum {
     VALUE_MOST = 256 << 20,
     POOL_DOUBLED = 16 << 20, /* a larger one is for one long value */
     END = -1,
+    FAULT = -2, /* `error` was set */
 };
 
 static const yyjson_read_flag FLAGS = YYJSON_READ_NUMBER_AS_RAW;
@@ -280,15 +283,15 @@ static enum json_step cut(struct json *json)
     return no_trace(json, "cut off before its first event");
 }
 
-/* The byte that the next element begins with, or `closes`; END; 0: `error` was set. */
+/* The byte that the next element begins with, or `closes`; END; FAULT: `error` was set. */
 static int element_next(struct json *json, int closes)
 {
     int c = peek(json);
     if (!json->follows || c == END || c == closes) return c;
-    if (c != ',') return broken(json, "no JSON: no comma between two values"), 0;
+    if (c != ',') return broken(json, "no JSON: no comma between two values"), FAULT;
     json->at++;
     c = peek(json);
-    return c == closes ? broken(json, "no JSON: a comma behind the last value"), 0 : c;
+    return c == closes ? broken(json, "no JSON: a comma behind the last value"), FAULT : c;
 }
 
 /* Whether the slice that begins here was passed over: skip_to. */
@@ -312,7 +315,7 @@ static enum json_step row(struct json *json)
         json->follows = true;
         c = element_next(json, ']');
     }
-    if (!c) return JSON_BROKEN;
+    if (c == FAULT) return JSON_BROKEN;
     if (c == END) return cut(json);
     json->follows = true;
     if (c != ']') return value_read(json, JSON_ROW);
@@ -326,7 +329,7 @@ static enum json_step row(struct json *json)
 static enum json_step member(struct json *json)
 {
     int c = element_next(json, '}');
-    if (!c) return JSON_BROKEN;
+    if (c == FAULT) return JSON_BROKEN;
     if (c == END) return cut(json);
     if (c == '}') return json->at++, ends(json);
     if (c != '"') return broken(json, "no JSON: a member without a name");
@@ -368,8 +371,8 @@ static bool members_read(
 
 static enum json_step member_next(struct json *json)
 {
-    yyjson_val *name = unsafe_yyjson_get_first(yyjson_doc_get_root(json->doc));
-    for (size_t i = 0; i < json->member; i++) name = unsafe_yyjson_get_next(name + 1);
+    yyjson_val *const name = json->member ? unsafe_yyjson_get_next(json->value)
+                                          : unsafe_yyjson_get_first(yyjson_doc_get_root(json->doc));
     json->member++;
     json->line = json->lines + !json->lines;
     snprintf(json->name, sizeof json->name, "%s", unsafe_yyjson_get_str(name));
@@ -398,18 +401,15 @@ static enum json_step piece_next(struct json *json)
         return snprintf(json->error, sizeof json->error, "%s", json->reader.error), JSON_BROKEN;
     if (!pftrace_is_headed(json->reader.packets))
         return snprintf(json->error, sizeof json->error, "no event in its packets"), JSON_BROKEN;
-    return pftrace_is_whole(json->reader.packets) ? JSON_END : JSON_CUT;
+    return pftrace_is_whole(json->reader.packets) && !json->reader.torn.cut ? JSON_END : JSON_CUT;
 }
 
 /* Values of a document stand one behind the other. */
 bool json_has_null(const struct json *json)
 {
-    const yyjson_val *const root = yyjson_doc_get_root(json->doc), *const end =
-                                                                       root +
-                                                                       yyjson_doc_get_val_count(
-                                                                           json->doc);
-    for (const yyjson_val *value = root; value < end; value++)
-        if (unsafe_yyjson_get_type((void *)(uintptr_t)value) == YYJSON_TYPE_NULL) return true;
+    yyjson_val *const end = unsafe_yyjson_get_next(json->value);
+    for (yyjson_val *value = json->value; value < end; value++)
+        if (unsafe_yyjson_get_type(value) == YYJSON_TYPE_NULL) return true;
     return false;
 }
 
@@ -437,8 +437,11 @@ static enum json_step next(struct json *json)
 /* Refuses a trace of ours whose format is too new. */
 static enum json_step format_judge(struct json *json)
 {
-    if (!strcmp(json->name, "schemaVersion") && yyjson_is_raw(json->value))
-        json->format = (unsigned)strtoul(yyjson_get_raw(json->value), NULL, 10);
+    uint64_t format;
+    if (!strcmp(json->name, "schemaVersion") && yyjson_is_raw(json->value)) {
+        const bool natural = value_natural(json->value, &format) && format <= UINT_MAX;
+        json->format = natural ? (unsigned)format : UINT_MAX;
+    }
     const char *tool =
         strcmp(json->name, "metadata") ? NULL : yyjson_get_str(yyjson_obj_get(json->value, "tool"));
     json->ours |= tool && !strncmp(tool, "custream ", 9);

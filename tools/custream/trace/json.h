@@ -68,7 +68,7 @@ bool json_open(struct json *json, const char *path, bool in_ns);
 /* The same of an open file, from its begin. `more` may be NULL. */
 bool json_take(struct json *json, int fd, const struct torn_more *more);
 enum json_step json_next(struct json *json);
-/* Whether a null stands anywhere in the value that came last; of a member of packets, in any. */
+/* Whether a null stands anywhere in the value that came last. */
 bool json_has_null(const struct json *json);
 /* The text of the value that came last. */
 const char *json_text(struct json *json, size_t *length);

@@ -1,37 +1,34 @@
 #include "tools/custream/trace/newest.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
-#include <yyjson.h>
+#include <unistd.h>
 
 #include "shim/base/options.h"
 #include "tools/custream/command.h"
-#include "tools/custream/trace/json.h"
+#include "tools/custream/trace/ends.h"
 
 struct candidate {
     char *name;
     struct timespec written;
-    unsigned long part; /* 0: the trace has no parts */
-    char base[32];      /* baseTimeNanoseconds, which all parts of a run share */
+    unsigned part; /* 0: the trace has no parts */
+    uint64_t base; /* baseTimeNanoseconds, which all parts of a run share */
 };
 
-/* Reads the header. False: the file is no trace of ours. */
+/* Reads the header. False: the file is no trace of ours. One whose format is too new is: whoever
+ * reads it says so. */
 static bool head_read(struct candidate *file)
 {
-    struct json json;
-    bool ours = false, begins_so = json_open(&json, file->name, false) &&
-                                   (reader_is_packets(&json.reader) || json.reader.torn.ours);
-    while (begins_so && json_next(&json) == JSON_MEMBER) {
-        if (!strcmp(json.name, "baseTimeNanoseconds"))
-            snprintf(file->base, sizeof file->base, "%.*s", (int)json.length, json.text);
-        else if (!strcmp(json.name, "part")) file->part = strtoul(json.text, NULL, 10);
-        else if (!strcmp(json.name, "metadata")) {
-            const char *tool = yyjson_get_str(yyjson_obj_get(json.value, "tool"));
-            ours = tool && !strncmp(tool, "custream ", 9);
-        }
+    struct trace_head head = {0};
+    const int fd = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) {
+        trace_head(fd, &head);
+        close(fd);
     }
-    json_close(&json);
-    return ours;
+    file->part = head.part;
+    file->base = head.base;
+    return head.ours;
 }
 
 static int newest_first(const void *left, const void *right)
@@ -52,7 +49,7 @@ static int by_part(const void *left, const void *right)
 
 static bool is_part_of(const struct candidate *file, const struct candidate *found, size_t count)
 {
-    if (!file->part || strcmp(file->base, found->base)) return false;
+    if (!file->part || file->base != found->base) return false;
     for (size_t i = 0; i < count; i++)
         if (found[i].part == file->part) return false; /* an older copy */
     return true;
@@ -70,7 +67,7 @@ bool files_or_newest(const char *command, char ***files, int *count)
         if (*entry->d_name == '.' || !cs_trace_extension(entry->d_name)) continue;
         if (stat(entry->d_name, &about) || !S_ISREG(about.st_mode)) continue;
         array_add(
-            all, found, capacity, (struct candidate){strdup(entry->d_name), about.st_mtim, 0, ""});
+            all, found, capacity, (struct candidate){strdup(entry->d_name), about.st_mtim, 0, 0});
         if (!all[found - 1].name) out_of_memory();
     }
     if (folder) closedir(folder);

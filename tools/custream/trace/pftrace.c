@@ -6,7 +6,7 @@
 #include "shim/base/claim.h"
 #include "tools/custream/command.h"
 
-enum { COMPRESSED_PACKETS = 50, INFLATED_MOST = 256 << 20 };
+enum { COMPRESSED_PACKETS = 50, INFLATED_MOST = 16 << 20 };
 
 /* --- the wire --- */
 

@@ -404,6 +404,10 @@ static void row_take(struct reading *r, yyjson_val *value)
     if (yyjson_is_obj(value)) object_take(r, value, LEVEL_TOP);
     r->ours |= row_has(row, KEY_CS_STREAM); /* who wrote the file may stand behind the rows */
     shape_take(r);
+    if (r->ours && row->bad_time) {
+        r->left.times++;
+        return;
+    }
     if (r->ours) row->gpu = gpu_of_process(true, row_number(row, KEY_PID, CS_GPU_PIDS), "");
     else if (!foreign_row(&r->foreign, row)) return;
     row_tell(r);
@@ -417,15 +421,37 @@ static void rows_end(struct reading *r)
     r->sink->left->others += r->left.others;
 }
 
-static enum trace_end read_all(struct reading *r, struct json *json)
+static void member_take(struct reading *r, struct json *json)
+{
+    fact_below(r, 0, json->name, strlen(json->name), json->value, 0);
+}
+
+/* Members that say whose rows they are, and from when their times count, may stand behind the rows:
+ * they are taken first. False: the file cannot be read twice. */
+static bool members_behind(struct reading *r, const char *path)
+{
+    struct json json;
+    enum json_step step = JSON_BROKEN;
+    const bool good = json_open(&json, path, true);
+    for (bool open = good; open; open = step == JSON_ROW || step == JSON_MEMBER)
+        if ((step = json_next(&json)) == JSON_MEMBER && json.rows_seen) member_take(r, &json);
+    json_close(&json);
+    return good;
+}
+
+static enum trace_end read_all(struct reading *r, struct json *json, const char *path)
 {
     const struct trace_sink *sink = r->sink;
     uint64_t offset = 0;
+    bool headed = json->reader.torn.from < 0, told = false; /* what can be read once is read once */
     for (;;) {
         const enum json_step step = json_next(json);
         if (step == JSON_BROKEN) return TRACE_UNREADABLE;
+        headed |= reader_is_packets(&json->reader) ||
+                  (step == JSON_MEMBER && !strcmp(json->name, "baseTimeNanoseconds"));
+        if (step == JSON_ROW && !headed) headed = true, told = members_behind(r, path);
         if (step == JSON_ROW) row_take(r, json->value);
-        if (step == JSON_MEMBER) fact_below(r, 0, json->name, strlen(json->name), json->value, 0);
+        if (step == JSON_MEMBER && !(told && json->rows_seen)) member_take(r, json);
         if (step == JSON_END || step == JSON_CUT) {
             rows_end(r);
             return step == JSON_END ? TRACE_WHOLE : TRACE_CUT;
@@ -448,7 +474,7 @@ enum trace_end trace_read(
     foreign_begin(&r.foreign, texts, &r.left);
     if (json_open(&json, path, true)) {
         json.reader.torn.last = sink->last;
-        end = read_all(&r, &json);
+        end = read_all(&r, &json, path);
         if (sink->partly) *sink->partly |= json.reader.torn.partly;
     }
     if (end == TRACE_UNREADABLE) snprintf(error, 256, "%s", json.error);

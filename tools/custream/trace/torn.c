@@ -188,8 +188,14 @@ static int unpack(struct torn *torn)
             member_ends(torn);
             inflateReset(&torn->stream);
             while (torn->in_end - torn->in_at < 2 && more_bytes(torn) > 0) {}
-            if (torn->in_end - torn->in_at < 2 || memcmp(torn->in + torn->in_at, GZ_MAGIC, 2))
-                return torn->ended = true, made > 0; /* as gzip, which ignores what is there */
+            if (torn->in_end - torn->in_at < 2 || memcmp(torn->in + torn->in_at, GZ_MAGIC, 2)) {
+                if (torn->in_end == torn->in_at || is_written_over(torn) || is_torn_member(torn))
+                    return torn->ended = true, made > 0; /* as gzip, which ignores what is there */
+                snprintf(torn->error, sizeof torn->error,
+                    "damaged gzip data: no member begins at byte %llu",
+                    (unsigned long long)(torn->in_from + torn->in_at));
+                return torn->bad = true, 0;
+            }
         } else if (status != Z_OK && status != Z_BUF_ERROR) {
             snprintf(torn->error, sizeof torn->error, "damaged gzip data: %.100s",
                 torn->stream.msg ? torn->stream.msg : "out of memory");

@@ -148,8 +148,9 @@ bool value_ns(yyjson_val *value, int64_t *ns)
     for (; decimals < 3; decimals++) whole *= 10;
     *ns = negative ? -whole : whole;
     if (at == end) return true;
-    const double us = strtod(text, NULL); /* more decimals, or an exponent */
-    if (!(fabs(us) * 1000 <= (double)TIME_MAX)) return false;
+    char *stop;
+    const double us = strtod(text, &stop); /* more decimals, or an exponent */
+    if (stop != end || !(fabs(us) * 1000 <= (double)TIME_MAX)) return false;
     *ns = llrint(us * 1000);
     return true;
 }
