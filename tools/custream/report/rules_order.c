@@ -130,13 +130,19 @@ static void look(struct findings *to, const struct order_rule *rule)
 
 /* --- the rules --- */
 
-static uint32_t stream_itself(struct search *, uint32_t waiting, uint32_t) { return waiting; }
-static uint32_t device_of(struct search *s, uint32_t waiting, uint32_t)
+static uint32_t stream_itself(struct search *s, uint32_t waiting, uint32_t work)
 {
+    (void)s, (void)work;
+    return waiting;
+}
+static uint32_t device_of(struct search *s, uint32_t waiting, uint32_t work)
+{
+    (void)work;
     return s->run->streams[waiting].device;
 }
-static uint32_t legacy_of(struct search *s, uint32_t waiting, uint32_t)
+static uint32_t legacy_of(struct search *s, uint32_t waiting, uint32_t work)
 {
+    (void)work;
     return s->legacy[waiting];
 }
 

@@ -38,17 +38,19 @@ static const struct column thread_columns[] = {
 static const struct {
     const char *key, *words, *end;
 } held_by[HELD_BY_COUNT] = {
-    [HELD_BY_NOTHING] = {"nothing", "nothing that the trace shows: it runs, or is about to"},
-    [HELD_BY_EVENT] = {"event"},
-    [HELD_BY_LEGACY] = {"legacy"},
+    [HELD_BY_NOTHING] = {.key = "nothing",
+        .words = "nothing that the trace shows: it runs, or is about to"},
+    [HELD_BY_EVENT] = {.key = "event"},
+    [HELD_BY_LEGACY] = {.key = "legacy"},
     [HELD_BY_VALUE] = {"value", NULL, "which waits for a value in memory"},
     [HELD_BY_FUNCTION] = {"host_function", "its host function, which has not returned",
         "which waits for its host function"},
-    [HELD_BY_CONTEXT] = {"nothing_or_legacy",
-        "not known: it runs, or waits in the order of the legacy default stream; which streams are "
-        "of its context is not in the trace"},
-    [HELD_BY_NOT_KNOWN] = {"not_known",
-        "not known: GPU times of it were not taken, so it may have ended"},
+    [HELD_BY_CONTEXT] = {.key = "nothing_or_legacy",
+        .words = "not known: it runs, or waits in the order of the legacy default stream; which "
+                 "streams are "
+                 "of its context is not in the trace"},
+    [HELD_BY_NOT_KNOWN] = {.key = "not_known",
+        .words = "not known: GPU times of it were not taken, so it may have ended"},
 };
 
 /* A thread that is in a call or a host function, as the trailer says. */
