@@ -72,6 +72,25 @@ void fields_read(struct message message, struct field *fields, unsigned count)
         if (field.number < count) fields[field.number] = field;
 }
 
+const struct field *fields_again(struct field_table *table, struct message message, unsigned count)
+{
+    struct field field;
+    if (table->used > sizeof table->numbers) {
+        memset(table->at, 0, sizeof table->at);
+        table->used = 0;
+    }
+    for (unsigned i = 0; i < table->used; i++) table->at[table->numbers[i]] = (struct field){0};
+    table->used = 0;
+    while (next(&message, &field)) {
+        if (field.number >= count) continue;
+        if (table->used < sizeof table->numbers)
+            table->numbers[table->used] = (unsigned char)field.number;
+        table->used++;
+        table->at[field.number] = field;
+    }
+    return table->at;
+}
+
 /* --- what a file has told --- */
 
 void *record_of(struct records *records, uint64_t key, size_t size)
@@ -272,11 +291,14 @@ static void compressed_read(struct pftrace *p, struct message bytes)
 static void packet_read(struct pftrace *p, struct message message)
 {
     enum { FIELDS = CS_PF_EXTENSION_DESCRIPTOR + 1 };
-    struct field in[FIELDS], defaults[FIELDS], track[CS_PF_TRACK_UUID + 1];
-    fields_read(message, in, FIELDS);
+    struct field defaults[FIELDS], track[CS_PF_TRACK_UUID + 1];
+    const struct field *in = fields_again(&p->packet, message, FIELDS);
+    if (in[COMPRESSED_PACKETS].message.at) {
+        compressed_read(p, in[COMPRESSED_PACKETS].message);
+        in = fields_again(&p->packet, message, FIELDS);
+    }
     const struct message event = in[CS_PF_TRACK_EVENT].message, told = in[CS_PF_TRACK].message;
     const bool timed = in[CS_PF_TIMESTAMP].number;
-    if (in[COMPRESSED_PACKETS].message.at) compressed_read(p, in[COMPRESSED_PACKETS].message);
     struct sequence *sequence =
         record_of(&p->sequences, in[CS_PF_SEQUENCE].value, sizeof *sequence);
     sequence->number = in[CS_PF_SEQUENCE].value;

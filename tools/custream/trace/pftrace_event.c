@@ -327,9 +327,8 @@ void event_read(struct pftrace *p, struct event *e)
 {
     enum { EVENT_FIELDS = OLD_FLOW_ENDS + 1, LEGACY_FIELDS = CS_PF_INSTANT_SCOPE + 1 };
     static const struct field none[LEGACY_FIELDS];
-    struct field in[EVENT_FIELDS], legacy_in[LEGACY_FIELDS];
-    fields_read(e->all, in, EVENT_FIELDS);
-    e->in = in;
+    struct field legacy_in[LEGACY_FIELDS];
+    const struct field *const in = e->in = fields_again(&p->event, e->all, EVENT_FIELDS);
     e->legacy = in[CS_PF_LEGACY].number ? legacy_in : none;
     if (e->legacy != none) fields_read(in[CS_PF_LEGACY].message, legacy_in, LEGACY_FIELDS);
     event_fields(p, e);

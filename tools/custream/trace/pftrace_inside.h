@@ -35,6 +35,13 @@ struct field {
 bool field_next(struct message *message, struct field *field);
 /* The last field of each number below `count`; number 0: there is none. */
 void fields_read(struct message message, struct field *fields, unsigned count);
+/* The same of messages that come one after the other: only what the last one had is cleared. */
+struct field_table {
+    unsigned used;
+    unsigned char numbers[32];
+    struct field at[CS_PF_EXTENSION_DESCRIPTOR + 1];
+};
+const struct field *fields_again(struct field_table *table, struct message message, unsigned count);
 bool varint_next(struct message *message, uint64_t *value);
 
 /* --- rows --- */
@@ -118,7 +125,8 @@ struct argument { /* a field of the message of arguments */
 };
 
 struct pftrace {
-    struct rope rest; /* of the file; at[0..done) have been read */
+    struct rope rest;                 /* of the file; at[0..done) have been read */
+    struct field_table packet, event; /* of the last ones */
     size_t done;
     struct texts told;
     struct records sequences, tracks, fields, clocks;
