@@ -1,4 +1,4 @@
-/* custream convert: one trace in the other format, with nothing lost on the way. */
+/* custream convert: converts a trace to the other format, with nothing lost on the way. */
 #include <sys/stat.h>
 
 #include "shim/base/options.h"

@@ -17,14 +17,15 @@ struct packets {
     void (*put)(void *of, const char *bytes, size_t n);
     void *of;
     struct rope room; /* the packets of a row */
-    struct rope
-        notes; /* arguments of the event that the library's own room for them has no place for */
+    /* the event's arguments for which pf.side, the library's room, is too small */
+    struct rope notes;
     struct rope text; /* a value as JSON */
-    struct numbers
-        counters; /* by what its track is called: the length of the value's name in that, and 1 */
-    struct numbers made;        /* by pids and tids that are no numbers: their numbers */
-    char why[160], allowed[80]; /* there is no place for something; allowed: nothing to say */
-    yyjson_val *row;            /* that is being read */
+    /* by a counter's track and its name, "COUNTER VALUE": the length of VALUE, + 1 */
+    struct numbers counters;
+    struct numbers made; /* by pid or tid that is no number: the number made up for it */
+    /* what Perfetto's format has no place for, and what is allowed instead; "": nothing to say */
+    char why[160], allowed[80];
+    yyjson_val *row; /* the row that is being read */
     bool half;
 };
 
@@ -89,7 +90,8 @@ static yyjson_val *member(const struct packets *p, const char *name)
     return yyjson_obj_get(p->row, name);
 }
 
-/* The value as JSON, until the next one; for a complaint, the begin of it. */
+/* Returns the value as JSON, valid until the next call. shown() returns only the begin of the JSON,
+ * for a complaint. */
 static const char *text_of(struct packets *p, yyjson_val *value)
 {
     p->text.length = 0;
@@ -118,7 +120,7 @@ static bool is_number(yyjson_val *value)
            (yyjson_is_raw(value) && strchr("-0123456789", *yyjson_get_raw(value)));
 }
 
-/* A pid or tid. What is no number gets one; `made`: for the first time. */
+/* Reads a pid or tid. One that is no number gets a number; `made`: this is its first row. */
 static bool number_of(struct packets *p, const char *name, uint64_t scope, uint64_t most,
     uint64_t *number, bool *made)
 {
@@ -168,10 +170,11 @@ static bool is_hex(const struct cs_pf_text *text)
     return strspn(digits, "0123456789abcdef") == n;
 }
 
-/* Kept arguments go where there is more room. False: this one is too long to be kept. */
+/* Makes room in pf.side for an argument that the library may keep until the event's end: moves what
+ * is there to `notes` if needed. Returns false if the argument is too long for pf.side. */
 static bool is_kept(struct packets *p, size_t length)
 {
-    enum { NUMBERS = 512 }; /* what the longest list of numbers takes */
+    enum { NUMBERS = 512 }; /* bytes of the longest list of numbers */
     const size_t most = 3 * length + NUMBERS;
     if (most > sizeof p->pf.side) return false;
     if (p->pf.side_used + most <= sizeof p->pf.side) return true;
@@ -180,7 +183,7 @@ static bool is_kept(struct packets *p, size_t length)
     return true;
 }
 
-/* One that is too long for that: a text, or anything else as JSON. */
+/* Puts an argument that is too long for pf.side: a text as it is, anything else as JSON. */
 static void note_put(struct packets *p, const struct cs_pf_text *key, yyjson_val *value)
 {
     enum { TAGS = 64 };
@@ -196,7 +199,7 @@ static void note_put(struct packets *p, const struct cs_pf_text *key, yyjson_val
     rope_used(&p->notes, cs_pf_nested(start, end));
 }
 
-/* They stand behind the others, as those do that the library has kept. */
+/* Appends `notes` to the event, behind the arguments that were put at once. */
 static char *notes_out(struct packets *p, char *at)
 {
     if (!p->notes.length) return at;
@@ -217,7 +220,7 @@ static char *string_put(struct packets *p, char *at, yyjson_val *value)
 
 /* A number without a fraction. */
 struct integer {
-    bool is, fits; /* fits: it is less than 0, or `natural` says it */
+    bool is, fits; /* is: the value is an integer; fits: `negative` or `natural` holds it */
     cs_i64 negative;
     uint64_t natural;
 };
@@ -240,7 +243,8 @@ static struct integer integer_of(yyjson_val *value, uint64_t most)
     return integer;
 }
 
-/* An integer that no number of 64 bits is, as -0 is none, is told as JSON; a counter cannot. */
+/* Puts a number. An integer that 64 bits do not hold, or -0, is put as JSON; in a counter it is
+ * refused. */
 static bool number_put(struct packets *p, char **at, yyjson_val *value, bool counter)
 {
     const struct integer integer = integer_of(value, counter ? INT64_MAX : UINT64_MAX);
@@ -265,9 +269,11 @@ struct event {
     char *at;
 };
 
-/* The track is called by the counter and the value. Two that are called the same would be one. */
+/* A track's name is the counter's name and the value's. Two tracks of the same name would be one.
+ */
 enum { COUNTER_NAME = 512, VALUE_NAME = 127 };
 
+/* Whether another counter's value already has the track of this name. */
 static bool is_of_another(struct packets *p, const struct event *e, const struct cs_pf_text *key)
 {
     char called[COUNTER_NAME + 1 + VALUE_NAME + 1];
@@ -278,7 +284,8 @@ static bool is_of_another(struct packets *p, const struct event *e, const struct
     return *numbers_at(&p->counters, hash, (uint32_t)key->length + 1) != key->length + 1;
 }
 
-/* Each value of a counter is an event, and may bring a track along. So each has all of the room. */
+/* Puts a counter's value as an event of its own, perhaps with a packet for its track. Each event is
+ * written at once, so that the next one has all of the room. */
 static bool count_put(
     struct packets *p, struct event *e, const struct cs_pf_text *key, yyjson_val *value)
 {
@@ -296,7 +303,8 @@ static bool count_put(
     return true;
 }
 
-/* How many, of a list of up to 16 numbers of up to nine digits; 0: another list. */
+/* Reads a list of up to 16 numbers of up to nine digits. Returns how many; 0: it is no such list.
+ */
 enum { VALUE_LIST = 16 };
 static size_t list_of(yyjson_val *list, uint32_t numbers[VALUE_LIST])
 {
@@ -351,8 +359,8 @@ static bool args_put(struct packets *p, struct event *e, bool counter)
 
 /* --- rows --- */
 
-/* What all rows but counters have. Args that are missing, or an arrow's that are empty, are told.
- */
+/* Puts what all rows but counters have: category and args. cs_pf_bare() marks a row without args,
+ * or an arrow with empty args, so that JSON can be made from it again. */
 static bool more_put(struct packets *p, struct event *e, bool of_arrow)
 {
     yyjson_val *args = member(p, "args");
@@ -453,7 +461,7 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     case 'I': good = instant(p, e); break;
     case 'C': good = counter(p, e); break;
     case 'B':
-    case 'E': good = legacy(p, e, phase, 0); break; /* half a slice, of other tools */
+    case 'E': good = legacy(p, e, phase, 0); break; /* begin or end of a slice, from other tools */
     case 's':
     case 'f': good = arrow(p, e, phase); break;
     default: good = span(p, e, phase); break;
@@ -462,7 +470,8 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     return good;
 }
 
-/* What processes and threads are called, and where they stand: the first of args. */
+/* Puts a row of the kind M: a name, labels or sort index of a process or thread. The value has to
+ * be the first member of args. */
 static bool meta(struct packets *p, struct event *e)
 {
     static const struct {
@@ -508,7 +517,8 @@ static bool meta(struct packets *p, struct event *e)
     return true;
 }
 
-/* Members that a row may have. `ts` and `cat` of names, and `cat` of counters, are left out. */
+/* Members that a row may have. `ts` and `cat` of names, and `cat` of counters, are accepted but
+ * lost. */
 #define ALL "MXBEiICsfbe"
 static const struct {
     const char *name, *kinds;
@@ -537,7 +547,7 @@ static bool members_known(struct packets *p, char phase)
     return true;
 }
 
-/* Upper bound for what the texts of a row take, in any form. */
+/* Returns an upper bound for the bytes of the row's packets. */
 static size_t most_of(yyjson_val *row)
 {
     enum { AS_ESCAPES = 6, OTHERWISE = 64 };
@@ -549,7 +559,7 @@ static size_t most_of(yyjson_val *row)
     return most;
 }
 
-/* What a number that was made up stands for. */
+/* Returns a pid or tid as the row has it, to name the number that was made up for it. */
 static struct cs_pf_text said(struct packets *p, const char *name)
 {
     struct cs_pf_text text = text_in(member(p, name));

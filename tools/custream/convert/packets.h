@@ -1,4 +1,4 @@
-/* Rows of the JSON form as packets of Perfetto's own format. */
+/* Converts rows of the JSON form to packets of Perfetto's own format. */
 #ifndef CS_CONVERT_PACKETS_H
 #define CS_CONVERT_PACKETS_H
 
@@ -9,15 +9,17 @@
 struct packets;
 struct yyjson_val;
 
-/* `put` gets what is written, whole packets at a time. */
+/* `put` gets the bytes to write: whole packets in each call. */
 struct packets *packets_new(void (*put)(void *of, const char *bytes, size_t n), void *of);
 void packets_free(struct packets *p);
 
-/* Once, before the rows: what stands before them, as text, and the wall clock at time 0. */
+/* To be called once, before the rows. `text`: the JSON in front of the rows; `wall_ns`: the wall
+ * clock at time 0. */
 void packets_head(struct packets *p, const char *text, size_t n, uint64_t wall_ns);
-/* `half`: a text in it had half a pair of surrogates. False: `error` says what has no place. */
+/* `half`: a text of the row has half a pair of surrogates. Returns false if Perfetto's format has
+ * no place for something in the row: `error` says for what. */
 bool packets_row(struct packets *p, struct yyjson_val *row, bool half, char error[256]);
-/* Once, behind the rows: what stands there. */
+/* To be called once, behind the rows. `text`: the JSON that stands there. */
 void packets_tail(struct packets *p, const char *text, size_t n);
 
 #endif

@@ -11,15 +11,15 @@ struct conversion {
     void (*put)(void *of, const char *bytes, size_t n);
     void *of;
     struct packets *packets; /* NULL: JSON is written */
-    struct rope head, tail;  /* members before the rows, and behind them */
+    struct rope head, tail;  /* the members before the rows, and those behind them, as JSON */
     struct rope row;
     uint64_t base;
-    unsigned long long events; /* rows that have come */
+    unsigned long long events; /* how many rows have come */
     bool has_rows, whole, is_ours;
     struct shapes shapes;
 };
 
-/* Lines and blanks of a header are as the library has them: other tools look for that. */
+/* Puts lines and blanks of a header as the library does, since other tools search for that text. */
 static void head_member(struct rope *head, const char *name, yyjson_val *value)
 {
     const bool info = !strcmp(name, "distributedInfo") && yyjson_is_obj(value);
@@ -37,7 +37,7 @@ static void head_member(struct rope *head, const char *name, yyjson_val *value)
     rope_literal(head, "}");
 }
 
-/* Rows begin: all that stands before them is known. */
+/* Before the first row: writes all members that have come. */
 static void rows_begin(struct conversion *c)
 {
     if (c->has_rows) return;
@@ -48,6 +48,7 @@ static void rows_begin(struct conversion *c)
     c->put(c->of, c->head.at, c->head.length);
 }
 
+/* Whether a text of the row has half a pair of surrogates; only JSON can. */
 static bool has_half(struct json *json)
 {
     if (reader_is_packets(&json->reader)) return false;

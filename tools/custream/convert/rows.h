@@ -1,21 +1,22 @@
-/* A whole trace in one of the two formats, from either. */
+/* Converts a whole trace, of either format, to one of the two formats. */
 #ifndef CS_CONVERT_ROWS_H
 #define CS_CONVERT_ROWS_H
 
 #include "tools/custream/merge/row.h"
 
 enum {
-    ROWS_PACKETS = 1, /* Perfetto's format. Without it, JSON */
-    ROWS_WHOLE = 2,   /* each row of a trace of ours says all of it (merge/shapes.h) */
-    ROWS_AS_CUT = 4,  /* JSON of a trace that is cut has no end either: `recover` may give it one */
+    ROWS_PACKETS = 1, /* to Perfetto's format; without this, to JSON */
+    ROWS_WHOLE = 2,   /* kernels of our traces get the shape that was left out (merge/shapes.h) */
+    ROWS_AS_CUT = 4,  /* a trace that is cut gets no end, so that `recover` may give it one */
 };
 
-/* JSON_CUT: what is before the cut is written, with an end. JSON_BROKEN: `error` says why. */
+/* Returns JSON_END; JSON_CUT: all before the cut is written, with an end unless ROWS_AS_CUT; or
+ * JSON_BROKEN: `error` says why. */
 enum json_step rows_convert(const char *from, unsigned how,
     void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);
 
-/* The same by steps: a source_sink's functions, then others. `tail`: in place of the trace's own;
- * NULL. */
+/* The same in steps. conversion_row() and conversion_member() are a source_sink's functions.
+ * `tail`: replaces the trace's own text behind the rows; NULL: the trace's own is put. */
 struct conversion *conversion_new(
     unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of);
 bool conversion_row(void *conversion, struct json *json, char error[256]);

@@ -9,7 +9,7 @@
 
 static const char NAME[] = "custream merge";
 
-/* Beyond these it is no clock, and no moment: moved times stay 64 bits. */
+/* A file with larger numbers is refused, so that moved times fit 64 bits. */
 static const double AHEAD_MOST = 9e15, DRIFT_MOST = 1e7, MOMENT_MOST = 9e18;
 
 static bool number_of(yyjson_val *value, double most, double *number)
@@ -96,13 +96,15 @@ int64_t clock_ahead(const struct clock *clock, int64_t at)
     for (int i = 0; i < clock->jump_count; i++) {
         const struct jump *jump = &clock->jumps[i];
         const double since =
-            0.99 * ((double)at - jump->at_ns); /* with the drift, never faster than time */
+            0.99 * ((double)at - jump->at_ns); /* 0.99: with the drift added, the sum grows more
+                                                  slowly than the time */
         if (jump->size_ns <= 0) ahead += since >= 0 ? jump->size_ns : 0;
         else
-            ahead += since <= 0 ? 0
-                     : since < jump->size_ns
-                         ? since
-                         : jump->size_ns; /* what it passed over is one moment */
+            ahead +=
+                since <= 0 ? 0
+                : since < jump->size_ns
+                    ? since
+                    : jump->size_ns; /* times that the clock passed over become nearly one moment */
     }
     return llround(ahead);
 }

@@ -1,5 +1,6 @@
-/* How far the clocks of ranks are ahead of the fleet's, as `custream fleet --clocks` writes it.
- * What is subtracted grows by less than the time does, so what came first stays first. */
+/* The ranks' clocks: how far each is ahead of the fleet's, as `custream fleet --clocks` writes it.
+ * merge subtracts this from times. It grows more slowly than the time does, so the order of two
+ * events of a rank stays. */
 #ifndef CS_MERGE_CLOCKS_H
 #define CS_MERGE_CLOCKS_H
 
@@ -16,7 +17,7 @@ struct clock {
         double at_ns, size_ns;
     } jumps[CLOCK_JUMPS];
     int jump_count;
-    bool known; /* collectives relate it to others; otherwise the wall clock serves */
+    bool known; /* collectives relate this clock to others; false: the wall clock serves */
 };
 
 struct clocks {
@@ -24,11 +25,12 @@ struct clocks {
     size_t count;
 };
 
-/* False: the complaint was printed. */
+/* Returns false after it has printed a complaint. */
 bool clocks_read(struct clocks *clocks, const char *path);
 void clocks_free(struct clocks *clocks);
+/* Returns the rank's clock; NULL: the file has none for it. */
 const struct clock *clock_of(const struct clocks *clocks, uint64_t rank);
-/* At a moment of its own, nanoseconds since the epoch. */
+/* Returns by how many ns the clock is ahead when it shows `at`, in nanoseconds since the epoch. */
 int64_t clock_ahead(const struct clock *clock, int64_t at);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a merged trace says of itself, and what its processes are called. */
+/* The header and trailer of a merged trace, and the rows that name its processes. */
 #include <inttypes.h>
 #include <string.h>
 #include <yyjson.h>
@@ -8,7 +8,7 @@
 #include "tools/custream/merge/plan.h"
 #include "tools/custream/merged.h"
 
-/* "NAME":VALUE, with a comma in front, if there is one. */
+/* Puts ,"NAME":VALUE; nothing if `value` is NULL. */
 static void member_put(struct rope *to, const char *name, yyjson_val *value)
 {
     if (!value) return;
@@ -18,7 +18,8 @@ static void member_put(struct rope *to, const char *name, yyjson_val *value)
 
 static const char *flag(bool is) { return is ? "true" : "false"; }
 
-/* Two clocks that are compared are both wrong: the errors of the worst two processes. */
+/* Returns the largest error between two processes: the two largest clock errors added, since both
+ * clocks of a comparison may be wrong. */
 static uint64_t error_of(const struct plan *plan, bool *unknown)
 {
     uint64_t most = 0, next = 0;
@@ -84,9 +85,9 @@ static void file_put(struct rope *to, const struct plan *plan, const struct file
     rope_print(to, "}}");
 }
 
-/* --- of a cut --- */
+/* --- header and trailer of a cut trace of one process --- */
 
-/* How much of the window the files have. */
+/* Returns how many seconds of the window the files cover. */
 static double cut_seconds(const struct plan *plan)
 {
     int64_t end = plan->begin;
@@ -98,7 +99,7 @@ static double cut_seconds(const struct plan *plan)
     return until > from ? (double)(until - from) * 1e-9 : 0;
 }
 
-/* The lowest of the files', since the rows say no more than theirs. */
+/* Returns the lowest format of the files: readers may not expect more of any row. */
 static unsigned format_of(const struct plan *plan)
 {
     unsigned format = CS_TRACE_FORMAT;
@@ -112,10 +113,10 @@ static bool all_complete(const struct plan *plan)
     bool complete = true;
     for (size_t i = 0; i < plan->file_count; i++)
         complete &= plan->range ? !plan->files[i].cut : plan->files[i].complete;
-    return complete; /* a range has ended, even if its process goes on */
+    return complete; /* with --range a file without an end is complete: the range has ended */
 }
 
-/* As the file's own: the newest one's, of several parts. */
+/* Puts the file's own header; if the process has several parts, the newest part's. */
 static void cut_header_put(struct rope *to, const struct plan *plan)
 {
     const struct file *file = &plan->files[plan->file_count - 1];
@@ -123,7 +124,7 @@ static void cut_header_put(struct rope *to, const struct plan *plan)
         rope_print(to,
             "\"distributedInfo\": {\"rank\": %" PRIu64 ", \"world_size\": %" PRIu64 "},\n",
             file->rank, file->world);
-    rope_print(to, "\"metadata\":"); /* by which a trace may be written over */
+    rope_print(to, "\"metadata\":"); /* the library overwrites only files that have it */
     row_print(to, kept_at(file, KEPT_METADATA, ""));
     to->length--;
     rope_print(to, ",\"cut\":{\"%s\":", plan->range ? "range" : "from_ns");
@@ -133,7 +134,7 @@ static void cut_header_put(struct rope *to, const struct plan *plan)
         plan->file_count);
 }
 
-/* Counts of the file are not those of the cut: its rows say them. */
+/* Puts no counts: the file's are not the cut's, which its rows tell. */
 static void cut_trailer_put(struct rope *to, const struct plan *plan)
 {
     const struct file *file = &plan->files[plan->file_count - 1];
@@ -167,7 +168,7 @@ static void row_begin(struct rope *to, const struct group *group, const char *na
         strcmp(group->tid, "0") ? group->tid : "1");
 }
 
-/* What stands between the quotes of a JSON string. */
+/* Puts a JSON string without its quotes. */
 static void inside_put(struct rope *to, const char *string)
 {
     rope_put(to, string + 1, strlen(string) - 2);
@@ -203,7 +204,7 @@ static void group_put(struct rope *to, const struct file *file, const struct pro
 void header_put(struct rope *to, const struct plan *plan)
 {
     rope_print(to, CS_TRACE_BEGIN("%u") "%" PRId64 ",\n", format_of(plan), plan->base);
-    if (plan->alone) return cut_header_put(to, plan); /* the rows have the names */
+    if (plan->alone) return cut_header_put(to, plan); /* names come with the file's own rows */
     rope_print(to, "\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"merged\":{");
     clocks_put(to, plan);
     if (plan->windowed)
@@ -226,11 +227,12 @@ void header_put(struct rope *to, const struct plan *plan)
 /* --- trailer --- */
 
 struct sum {
-    const char *path; /* below the totals */
+    const char *path; /* a JSON pointer below "totals" */
     uint64_t value;
 };
 
-/* A part counts for itself, but what had no room for all parts up to the last one. */
+/* Whether the number of file `i` is added. Each part has its own counts, except no_room: those of
+ * the last part include the parts before it. */
 static bool counts(const struct plan *plan, size_t i, const struct sum *sum)
 {
     return i + 1 == plan->file_count || plan->files[i + 1].process != plan->files[i].process ||
@@ -250,7 +252,7 @@ static bool sums_make(const struct plan *plan, struct sum *sums, size_t count)
     return true;
 }
 
-/* "GROUP":{...} of the sums from..to, those that are 0 only with `zeros`. */
+/* Puts ,"GROUP":{...} with the sums from..end. Sums of 0 are put only with `zeros`. */
 static void sums_put(
     struct rope *to, const char *group, const struct sum *from, const struct sum *end, bool zeros)
 {
@@ -265,7 +267,7 @@ static void sums_put(
     if (!first) rope_print(to, "}");
 }
 
-/* The sum of the files' totals. In a window, and where a file has none, there is none. */
+/* Puts the sums of the files' totals; no sums with a window, or if a file has no totals. */
 static void totals_put(struct rope *to, const struct plan *plan)
 {
     enum {

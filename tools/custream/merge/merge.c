@@ -1,4 +1,5 @@
-/* custream merge: traces of ranks, of processes, or the parts of one, in one timeline. */
+/* custream merge: puts traces of ranks or processes, or the parts of one trace, into one timeline.
+ */
 
 #include "tools/custream/command.h"
 #include "tools/custream/near.h"
@@ -28,7 +29,7 @@ static int window_read(struct plan *plan, const char *text)
         text);
 }
 
-/* A trailer that stood at the end of the file then may be written over since. */
+/* Goes back by TORN_BEHIND: a trailer that ended the file then may have been overwritten since. */
 static int byte_read(uint64_t *skip_to, const char *text)
 {
     char *end;

@@ -12,11 +12,12 @@
 #include "tools/custream/command.h"
 #include "tools/custream/trace/gz.h"
 
-/* What goes away if the process ends too early. Signals wait while it changes. */
+/* Files to remove if the process ends too early. Signals are blocked where a path and its file
+ * change together. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 
-/* Returns what was held before, for `signals_release`. */
+/* Blocks the signals that end us. Returns the mask before, for signals_release(). */
 static sigset_t signals_hold(void)
 {
     sigset_t held, before;
@@ -46,8 +47,8 @@ static void signals_tidy(void)
 {
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (signal(ends[i], tidy_and_end) == SIG_IGN) signal(ends[i], SIG_IGN);
-    atexit(tidy);             /* memory may run out */
-    signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails, and is told */
+    atexit(tidy);             /* out_of_memory() exits */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails instead, and the command complains */
 }
 
 const char *out_refusal(const struct cs_claim *claim, int *length)
@@ -79,7 +80,7 @@ static bool is_input(const struct out *out, char *const *inputs, size_t count)
     return false;
 }
 
-/* `end`: of its name. Text that is to become packets is not packed. */
+/* `end`: the end of the temporary name. Text that is to become packets is not compressed. */
 static bool temporary_open(struct out *out, const char *end)
 {
     const size_t length = strlen(out->path);
@@ -169,7 +170,7 @@ static bool write_failed(const struct out *out)
     return false;
 }
 
-/* The text that was put becomes packets, in a file of their own. */
+/* Converts the text that was put into packets, in another temporary file. */
 static bool become_packets(struct out *out)
 {
     static char text[sizeof out->temporary];
@@ -180,8 +181,8 @@ static bool become_packets(struct out *out)
     spooled = text;
     out->packets = false;
     close(out->fd);
-    bool good = temporary_open(
-        out, "packets"); /* its name stands where `unfinished` looks before it is there */
+    bool good = temporary_open(out, "packets"); /* overwrites out->temporary, which `unfinished`
+                                                   points to: the text's name is in `spooled` */
     if (good && rows_convert(text, ROWS_PACKETS, out_put, out, error) == JSON_BROKEN) {
         complain(out->command, "%s: %s", out->path, error);
         gzclose(out->file);
@@ -194,7 +195,7 @@ static bool become_packets(struct out *out)
     return good;
 }
 
-/* The last of what is written may fail too. */
+/* Writes what is still buffered, which may fail too, and gives the file its name. */
 static bool finish(struct out *out)
 {
     if (out->packets && !become_packets(out)) return false;

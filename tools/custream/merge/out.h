@@ -1,4 +1,4 @@
-/* The merged file: written beside its place, and put there once it is whole. */
+/* The merged file: written under a temporary name beside it, and renamed once it is whole. */
 #ifndef CS_MERGE_OUT_H
 #define CS_MERGE_OUT_H
 
@@ -10,29 +10,32 @@
 #include "shim/base/claim.h"
 
 struct out {
-    const char *command; /* whose complaints these are */
+    const char *command; /* the command's name, for complaints */
     const char *path;
-    bool raw; /* bytes go into the file as they are, whatever its name */
-    int fd;   /* of the file, too: to have it on the disk before it gets its name */
+    bool raw; /* bytes go into the file as they are, even if its name ends in .gz */
+    int fd;   /* a second descriptor of `file`, for fsync() before the rename */
     struct cs_claim claim;
     char temporary[PATH_MAX + 32];
-    bool packets; /* what is put becomes them when all of it is there (convert/rows.h) */
+    bool packets; /* out_close() converts the text that was put into packets (convert/rows.h) */
     gzFile file;
     bool failed;
-    int error; /* errno of that */
+    int error; /* errno of the write that failed */
 };
 
-/* False: the complaint was printed. Takes a file as the library does, and nothing of `inputs`. */
+/* Claims the path as the library does, and refuses a path that is one of `inputs`. Returns false
+ * after it has printed a complaint. */
 bool out_open(struct out *out, const char *path, char *const *inputs, size_t count);
-/* The same for another command, which puts what the file is to hold. */
+/* Does the same for another command, without a conversion: what is put is the file's content. */
 bool out_open_as_is(
     const char *command, struct out *out, const char *path, char *const *inputs, size_t count);
-/* The same, of bytes that are packed already; the file may be one of the inputs. */
+/* Does the same for bytes that are compressed already. The path may be one of the inputs. */
 bool out_open_raw(struct out *out, const char *command, const char *path);
 void out_put(void *out, const char *text, size_t length);
-/* What a claim was refused for, without advice that this command does not take; `length` of it. */
+/* Returns why a claim was refused. `length`: how much of it to show; the rest advises
+ * CUSTREAM_FORCE=on, which this command does not take. */
 const char *out_refusal(const struct cs_claim *claim, int *length);
-/* `good`: it is whole. Otherwise nothing is left of it. */
+/* `good`: all was put, and the file gets its name. False: it is removed. Returns whether the file
+ * is in its place. */
 bool out_close(struct out *out, bool good);
 
 #endif

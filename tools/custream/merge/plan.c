@@ -59,7 +59,7 @@ const struct group *group_of(const struct file *file, yyjson_val *pid)
     return NULL;
 }
 
-/* As JSON; "": it is too long, or no number or text. */
+/* Writes the value as JSON; "": too long, or a list or an object. */
 static void scalar_put(char to[GROUP_TEXT], yyjson_val *value)
 {
     char *text = yyjson_is_ctn(value) ? NULL : value_json(value);
@@ -67,7 +67,8 @@ static void scalar_put(char to[GROUP_TEXT], yyjson_val *value)
     free(text);
 }
 
-/* NULL: the pid is none. A row without pid has a group too. */
+/* Finds or adds the row's group. NULL: the row's pid is not valid. Rows without a pid have a group
+ * of their own. */
 static struct group *group_at(struct file *file, const struct merge_row *row)
 {
     yyjson_val *pid = row->at[ROW_PID];
@@ -197,7 +198,7 @@ static void file_settle(struct file *file)
                 gpu_of_process(file->ours, (int64_t)group->number, called[n] ? called[n] + 1 : "");
         group->gpu =
             gpu != TRACE_NO_GPU &&
-            group->number < MERGED_GPUS; /* those of a merged trace have pids of their own */
+            group->number < MERGED_GPUS; /* a merged trace's GPUs count as processes here */
         group->ordinal = group->gpu ? gpu : 0;
         if (!group->gpu && group->name && !file->pid) file->pid = group->number;
     }
@@ -210,7 +211,7 @@ static bool survey(const struct plan *plan, struct file *file)
     struct stat about;
     file->last = -1;
     if (!stat(file->path, &about) && !S_ISREG(about.st_mode) &&
-        !S_ISDIR(about.st_mode)) /* a pipe would keep it waiting for ever, the second time */
+        !S_ISDIR(about.st_mode)) /* the second reading of a pipe would wait for ever */
         return refuse(plan, file, "no regular file, and it is to be read twice");
     const enum json_step end = source_read(file->path, file->skip_to, &sink, error);
     if (end == JSON_BROKEN) return refuse(plan, file, "%s", error);
@@ -233,7 +234,7 @@ static bool same_process(const struct file *a, const struct file *b)
            a->pid == b->pid;
 }
 
-/* Whether it may stand beside those before it. */
+/* Whether the file may be merged with the files before it. */
 static bool file_fits(const struct plan *plan, const struct file *file)
 {
     for (const struct file *a = plan->files; a < file; a++) {
@@ -250,7 +251,7 @@ static bool file_fits(const struct plan *plan, const struct file *file)
     const int64_t ahead =
         file->base -
         (int64_t)time(NULL) *
-            1000000000; /* of processes that run: none is more than TIME_MAX behind another then */
+            1000000000; /* within TIME_MAX / 2 of now, two processes are at most TIME_MAX apart */
     if (plan->refusals && plan->given > 1 && (ahead > TIME_MAX / 2 || ahead < -TIME_MAX / 2))
         return refuse(plan, file, "it began more than 36 years before now, or after");
     return true;
@@ -298,7 +299,7 @@ static void processes_find(struct plan *plan)
     }
 }
 
-static const struct plan *sorted; /* qsort has no room for it */
+static const struct plan *sorted; /* for compare_processes(): qsort passes no further argument */
 
 static int compare_processes(const void *left, const void *right)
 {
@@ -308,7 +309,7 @@ static int compare_processes(const void *left, const void *right)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Processes in their order, then parts. */
+/* Sorts by process, then by part. */
 static int compare_files(const void *left, const void *right)
 {
     const struct file *a = left, *b = right;
@@ -330,7 +331,8 @@ static void processes_sort(struct plan *plan)
     free(found);
 }
 
-/* Where all together have more ids than a range has: the process with the most; else none. */
+/* If all ids of a range are more than it holds, returns the process with the most of them;
+ * otherwise process_count. */
 static size_t ids_most(const struct plan *plan)
 {
     for (int range = 0; range < ID_RANGES; range++) {
@@ -355,7 +357,7 @@ static void process_leave_out(struct plan *plan, size_t process)
     }
 }
 
-/* What is added to ids of a process: as many as those before it may have. */
+/* Turns each process's ids[] from a count into what to add: the counts of all processes before. */
 static void ids_settle(struct plan *plan)
 {
     uint64_t next[ID_RANGES] = {0};
@@ -383,7 +385,7 @@ int64_t time_merged(const struct process *process, int64_t ts)
     return ts + process->shift - ahead_at(process, ts);
 }
 
-/* Each file's rank says whose clock it has. */
+/* Gives each process the clock of its rank. */
 static bool clocks_settle(struct plan *plan)
 {
     for (size_t i = 0; i < plan->file_count && plan->clocks.count; i++) {
@@ -427,7 +429,7 @@ static bool times_settle(struct plan *plan)
     return true;
 }
 
-/* A window by the wall clock becomes one that counts from the first event on. */
+/* Converts the window from the wall clock to times from the first event on. */
 static void window_settle(struct plan *plan)
 {
     for (int i = 0; i < 2; i++) {
@@ -447,7 +449,8 @@ static const char *host_name(const struct plan *plan, size_t process)
     return "\"process\"";
 }
 
-/* Bytes of a JSON string's text, without its quotes, that make no half character. */
+/* Returns how many bytes of a JSON string, behind its first quote, to show: at most 80, with no
+ * character or escape cut in half. */
 static int label_length(const char *name)
 {
     enum { SHOWN = 80 };
@@ -468,7 +471,8 @@ static void labels_compare(struct plan *plan)
     }
 }
 
-/* "rank 3", or the program; with its pid, or its place, where that alone is not enough. */
+/* Labels each process "rank 3", or with its program's name. Equal labels get the pid too, and if
+ * they are still equal, the process's place. */
 static void labels_settle(struct plan *plan)
 {
     for (size_t p = 0; p < plan->process_count; p++) {
@@ -502,7 +506,7 @@ static bool pid_taken(const struct plan *plan, uint32_t pid)
     return false;
 }
 
-/* That of the same group in an earlier part of the process; 0: there is none. */
+/* Returns the merged pid of the same group in an earlier part of the process; 0: it is new. */
 static uint32_t pid_before(const struct plan *plan, size_t file, const char *pid)
 {
     for (size_t i = 0; i < file; i++)
@@ -513,7 +517,7 @@ static uint32_t pid_before(const struct plan *plan, size_t file, const char *pid
     return 0;
 }
 
-/* Hosts keep their pids; of several that are the same, the first does. */
+/* Hosts keep their pids; if several have the same one, only the first keeps it. */
 static void pids_settle(struct plan *plan)
 {
     uint32_t next = MERGED_OTHERS;
@@ -535,7 +539,8 @@ static void pids_settle(struct plan *plan)
         }
 }
 
-/* A unit that was left out makes an empty timeline. */
+/* Refuses a window that begins after the last event, as one with a forgotten unit may: 20,30 for
+ * 20ms,30ms. The timeline would be empty. */
 static bool judge_window(const struct plan *plan)
 {
     int64_t end = plan->begin;
@@ -551,7 +556,7 @@ static bool judge_window(const struct plan *plan)
         (double)plan->window[0] / 1e9, (double)length / 1e9);
 }
 
-/* The window becomes the range's time. */
+/* Sets the window to the range's times. */
 static bool range_settle(struct plan *plan)
 {
     const struct file *file = plan->files;

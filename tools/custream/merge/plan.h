@@ -1,4 +1,4 @@
-/* custream merge, inside: what plan.c finds out of the files before anything is written. */
+/* custream merge, inside: what plan.c learns from the files before anything is written. */
 #ifndef CS_MERGE_PLAN_H
 #define CS_MERGE_PLAN_H
 
@@ -10,19 +10,19 @@
 #include "tools/custream/merge/out.h"
 #include "tools/custream/merge/row.h"
 
-/* Ids of arrows count up in these ranges (shim/trace/gpu.h); the last is for other tools. */
+/* Ids of arrows count up in ranges (shim/trace/gpu.h); other tools' ids are in the last one. */
 enum { ID_RANGES = 6 };
 
-/* What has a pid in a file: the process itself, or a GPU. */
 enum { GROUP_TEXT = 40 };
+/* All rows of a file that have the same pid: the process itself, or a GPU. */
 struct group {
     uint64_t key;                          /* value_hash() of its pid */
-    char pid[GROUP_TEXT], tid[GROUP_TEXT]; /* as JSON; tid: of its first row */
+    char pid[GROUP_TEXT], tid[GROUP_TEXT]; /* as JSON; tid: that of the first row */
     char *name, *labels;                   /* as JSON; NULL: the file has none */
     bool gpu, has_number;
-    uint64_t number;  /* its pid */
-    uint32_t ordinal; /* of a GPU */
-    uint32_t merged;  /* pid in the merged trace */
+    uint64_t number;  /* the pid, if has_number */
+    uint32_t ordinal; /* the GPU's; 0: no GPU */
+    uint32_t merged;  /* the pid in the merged trace */
 };
 
 /* Members of a file that the merged trace keeps as they are. */
@@ -38,89 +38,96 @@ enum kept {
 extern const char *const kept_names[KEPTS];
 
 struct file {
-    const char *path;  /* where it is read */
-    const char *shown; /* what it is called */
+    const char *path;  /* where the file is read */
+    const char *shown; /* the file's name in messages and in the merged trace */
     uint64_t device, inode;
     bool cut, ours, has_base, has_error, has_rank, has_totals, complete;
-    int64_t base, first, last; /* first, last: of its times; first > last: it has none */
-    const char *range;         /* a name that is looked for; NULL: none is */
-    uint64_t skip_to;          /* json.h; 0: nothing is */
-    int64_t range_from,
-        range_until; /* of the newest range of that name; until < from: there is none */
+    /* first, last: the lowest and the highest time; first > last: no row has one */
+    int64_t base, first, last;
+    const char *range; /* the name of the range to look for; NULL: none */
+    uint64_t skip_to;  /* the byte from which rows count (json.h); 0: all do */
+    /* the times of the newest range of that name; until < from: the file has no such range */
+    int64_t range_from, range_until;
     uint64_t error_ns, part, pid, rows;
-    unsigned format; /* 0: it says none */
+    unsigned format; /* 0: the file names none */
     uint64_t rank, world;
     struct yyjson_doc *kept[KEPTS];
     struct group *groups;
     size_t group_count, group_capacity;
-    uint64_t ids[ID_RANGES]; /* one more than the highest, in each range */
-    size_t process;
-    size_t given; /* its place among the files that were given */
+    /* for each range: the highest id, counted from the range's begin, + 1 */
+    uint64_t ids[ID_RANGES];
+    size_t process; /* the place in plan->processes */
+    size_t given;   /* the place among the files that plan_make() was given */
 };
 
-/* Why a file is left out; "": it is not. */
+/* The reason to leave a file out; "": the file stays. */
 struct refusal {
     char why[300];
 };
 
-/* One file, or the parts of one process. */
+/* A process: one file, or several parts. */
 struct process {
-    size_t order; /* of its first file on the command line */
+    size_t order; /* the place of the process's first file, as the files were given */
     int64_t base, first;
     uint64_t rank, pid, error_ns;
-    uint64_t ids[ID_RANGES];   /* what is added */
-    int64_t shift;             /* what is added to times */
-    const struct clock *clock; /* and how far its clock is ahead is taken off; NULL: nothing is */
+    uint64_t ids[ID_RANGES];   /* what to add to an id of each range */
+    int64_t shift;             /* what to add to a time */
+    const struct clock *clock; /* clock_ahead() of this is taken off each time; NULL: nothing is */
     char label[128];
     bool has_error;
-    bool twin; /* another has the same label */
+    bool twin; /* another process has the same label */
 };
 
 struct plan {
-    struct file *files;       /* in the order in which they are written */
-    size_t file_count, given; /* given: with those that are left out */
+    struct file *files;       /* in the order of the merged trace */
+    size_t file_count, given; /* given: all files, with those that are left out */
     struct process *processes;
     size_t process_count;
     bool align_start, ranked;
-    struct clocks clocks; /* none: the wall clock serves */
-    int64_t base;         /* of the merged trace */
-    int64_t begin;        /* its first time */
-    int64_t window[2];
+    struct clocks clocks; /* empty: the wall clock serves */
+    int64_t base;         /* the merged trace's baseTimeNanoseconds */
+    int64_t begin;        /* the merged trace's first time */
+    int64_t window[2];    /* in ns from `begin` on, once plan_make() has returned */
     bool windowed;
-    bool wall; /* the window is given by the wall clock; plan_make makes it one from `begin` on */
-    bool
-        alone; /* and is one process's: the result is a trace like the file's, cut. Its pids stay */
-    uint64_t skip_to;  /* of a range: calls and work before this byte of the file are not its own */
-    const char *range; /* the window is its newest range and the GPU work of that; NULL */
-    bool idle;         /* once the rows were written: no call was made in it */
-    char **shown;      /* what the files are called; NULL: by their paths */
-    struct refusal *refusals; /* of each file that is given, which is left out then; NULL: nothing
-                                 is merged then */
+    bool wall; /* the caller gives the window by the wall clock; plan_make() converts it */
+    /* With `wall` or `range`, if all files are of one process: the result is a trace like the
+     * file's own, cut, and pids stay. */
+    bool alone;
+    uint64_t skip_to; /* with `range`: rows before this byte of the file are not the range's */
+    /* A name: the window is the file's newest range of that name, with its GPU work. NULL: none. */
+    const char *range;
+    bool idle;    /* set by rows_write(): no call of CUDA was made in the range */
+    char **shown; /* the files' names (struct file); NULL: their paths */
+    /* For each given file: the reason if it is left out. NULL: one bad file ends the merge. */
+    struct refusal *refusals;
 };
 
-/* Reads all files and says how they fit together; false: the complaint was printed. */
+/* Reads all files and decides how they fit together. Returns false after it has printed a complaint
+ * or put one into `refusals`. */
 bool plan_make(struct plan *plan, char **paths, size_t count);
 void plan_free(struct plan *plan);
 
-/* The time in the merged trace of one in a file of the process. Later ones are not earlier. */
+/* Converts a time of the process's files to the merged trace's. The order of two times stays. */
 int64_t time_merged(const struct process *process, int64_t ts);
 
+/* Returns the group of that pid; NULL: the file has none. */
 const struct group *group_of(const struct file *file, struct yyjson_val *pid);
-/* What stands below one of its members, by a JSON pointer; NULL: nothing. */
+/* Returns the value at a JSON pointer below a kept member of the file; NULL: it has none. */
 struct yyjson_val *kept_at(const struct file *file, enum kept kept, const char *path);
+/* Returns the number of the range that the id lies in. */
 int id_range(uint64_t id);
-/* The id in the merged trace; false: it fits no more. */
+/* Converts an id to the merged trace's. Returns false if its range has no more room. */
 bool id_merged(const struct process *process, uint64_t id, uint64_t *merged);
 
-/* header.c: what stands before the rows of files, and behind them. */
+/* header.c: puts the text before the files' rows, and the text behind them. */
 void header_put(struct rope *to, const struct plan *plan);
 void trailer_put(struct rope *to, const struct plan *plan);
-/* rows.c; false: the complaint was printed. */
+/* rows.c. Returns false after it has printed a complaint. */
 bool rows_write(struct out *out, struct plan *plan);
 
-/* merge.c, for other commands: traces cut to a time of the wall clock. `shown`: what the files are
- * called; `begin_ns`: of their first event. False: the complaint was printed, or all were refused.
- */
+/* merge.c, for other commands: merges traces and cuts them to a time of the wall clock. `shown`:
+ * the files' names in messages; `begin_ns`: gets the wall-clock time of their first event. Returns
+ * false after it has printed a complaint, or if all files were refused. */
 bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from_ns,
     int64_t until_ns, int64_t *begin_ns, struct refusal *refusals);
 

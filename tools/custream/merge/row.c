@@ -47,7 +47,7 @@ static const struct {
 #undef NAME
 };
 
-/* The keys from..to of an object. False: one stands twice. */
+/* Finds the keys from..to in an object. Returns false if a key stands twice. */
 static bool members_read(
     struct merge_row *row, yyjson_val *object, enum row_key from, enum row_key to)
 {

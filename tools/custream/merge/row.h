@@ -1,21 +1,22 @@
-/* Rows of a trace file, one after another, and what merging needs of one. */
+/* Reads a trace file row by row, and finds the members of a row that a merge needs. */
 #ifndef CS_MERGE_ROW_H
 #define CS_MERGE_ROW_H
 
 #include "tools/custream/trace/json.h"
 
-/* Who takes them, and may change them in place. False: enough, `error` was set. */
+/* The functions that take rows and members, and may change them in place. They return false to
+ * stop, with `error` set. */
 struct source_sink {
     void *of;
     bool (*row)(void *of, struct json *json, char error[256]);
-    bool (*member)(void *of, struct json *json, char error[256]); /* NULL: not wanted */
+    bool (*member)(void *of, struct json *json, char error[256]); /* NULL: members are skipped */
 };
 
-/* JSON_END; JSON_CUT: each row that was whole has been told; JSON_BROKEN: `error` says why. */
-/* `skip_to`: json.h. */
+/* Returns JSON_END; JSON_CUT: the file ends too early, and the sink got each whole row; or
+ * JSON_BROKEN: `error` says why. `skip_to`: as in json.h. */
 enum json_step source_read(
     const char *path, uint64_t skip_to, const struct source_sink *sink, char error[256]);
-/* The same of a trace that is open. */
+/* Does the same with a trace that is open already. */
 enum json_step source_rows(struct json *json, const struct source_sink *sink, char error[256]);
 
 enum row_key {
@@ -34,16 +35,16 @@ enum row_key {
     ROW_ARGS_LABELS,
     ROW_STREAM,
     ROW_ORIGIN,
-    ROW_WAIT_IDS, /* of args */
+    ROW_WAIT_IDS, /* ROW_CORRELATION to here: members of args */
     ROW_KEYS
 };
 
 struct merge_row {
-    struct yyjson_val *at[ROW_KEYS]; /* NULL: it has none */
+    struct yyjson_val *at[ROW_KEYS]; /* the value of each key; NULL: the row has no such member */
     char ph;
 };
 
-/* False: a member stands twice, or there is no ph. */
+/* Finds the row's members. Returns false if one stands twice, or `ph` is not one character. */
 bool row_read(struct merge_row *row, struct yyjson_val *value);
 
 #endif

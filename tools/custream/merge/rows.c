@@ -1,4 +1,4 @@
-/* Rows of the files, each with its pid, time and ids as the merged trace has them. */
+/* Writes the rows of the files with the merged trace's pids, times and ids. */
 #include <inttypes.h>
 #include <yyjson.h>
 
@@ -12,10 +12,10 @@ struct writing {
     const struct file *file;
     const struct process *process;
     struct window window;
-    struct shapes shapes; /* with a window */
+    struct shapes shapes; /* only if the merge has a window */
     struct rope text;
     uint64_t rows;
-    bool written; /* a row of some file */
+    bool written; /* a row was written, of this file or of one before it */
 };
 
 enum { VALUE_TEXT = 40 };
@@ -37,7 +37,8 @@ static void time_set(yyjson_val *value, char text[VALUE_TEXT], int64_t ns)
     unsafe_yyjson_set_raw(value, text, (size_t)length);
 }
 
-/* The first time in the file that is no earlier than this one in the merged trace. */
+/* Converts a time of the merged trace back to the file's: returns the first time that becomes this
+ * one or a later one. */
 static int64_t time_before_merge(
     const struct file *file, const struct process *process, int64_t merged)
 {
@@ -51,7 +52,8 @@ static int64_t time_before_merge(
     return high;
 }
 
-/* False: its number has no more room. A text gets a number, which no other file has. */
+/* Sets an id to the merged trace's. An id that is a text becomes a number that no other process
+ * has. Returns false if the id's range has no more room. */
 static bool id_set(const struct writing *w, yyjson_val *id, bool correlation, char text[VALUE_TEXT])
 {
     uint64_t number, merged;
@@ -64,7 +66,7 @@ static bool id_set(const struct writing *w, yyjson_val *id, bool correlation, ch
     return true;
 }
 
-/* Those of a row. The correlations of the work that it waited for are of its own process. */
+/* Sets all ids of a row, with those of the work that it waited for (of the same process). */
 static bool ids_set(const struct writing *w, const struct merge_row *row, char texts[3][VALUE_TEXT])
 {
     yyjson_val *waits;
@@ -80,7 +82,8 @@ static bool ids_set(const struct writing *w, const struct merge_row *row, char t
            id_set(w, row->at[ROW_CORRELATION], true, texts[2]);
 }
 
-/* By another clock rows still follow each other: the end is told anew as the begin is. */
+/* With a clock, begin and end are converted apart, so that rows which followed each other still do.
+ */
 static void times_set(
     const struct process *process, const struct merge_row *row, char texts[2][VALUE_TEXT])
 {
@@ -98,7 +101,7 @@ static bool row_write(void *of, struct json *json, char error[256])
     char ids[3][VALUE_TEXT], times[2][VALUE_TEXT];
     struct merge_row row;
     if (w->rows++ >= w->file->rows)
-        return true; /* the process still writes: the plan knows nothing of these */
+        return true; /* the process still writes: plan_make() has not read this row */
     yyjson_val *value = w->plan->windowed ? shapes_tell(&w->shapes, json->value) : json->value;
     const struct group *group = row_read(&row, value) ? group_of(w->file, row.at[ROW_PID]) : NULL;
     if (!group) return snprintf(error, 256, "it was changed while it was read"), false;

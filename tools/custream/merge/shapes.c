@@ -8,7 +8,7 @@
 static const char *const facts[] = {
     "grid", "block", "registers per thread", "shared memory", "local memory per thread"};
 
-/* Those that stand in args, as an object of its own. */
+/* Copies the facts that stand in args into an object of their own. */
 static yyjson_doc *told_of(yyjson_val *args)
 {
     struct rope text = {0};
@@ -25,7 +25,7 @@ static yyjson_doc *told_of(yyjson_val *args)
     return doc;
 }
 
-/* The row with the members of `told` in front of those in its args. */
+/* Returns a copy of the row with the members of `told` in front of those in its args. */
 static yyjson_val *filled(
     struct shapes *shapes, yyjson_val *row, yyjson_val *args, yyjson_val *told)
 {

@@ -1,4 +1,5 @@
-/* How kernels were launched, where a trace of ours leaves that to an earlier row. */
+/* Our traces leave a kernel's shape out if the last kernel of that name on that GPU had the same.
+ * Here such rows get it back. */
 #ifndef CS_MERGE_SHAPES_H
 #define CS_MERGE_SHAPES_H
 
@@ -10,18 +11,19 @@ struct yyjson_doc;
 struct yyjson_val;
 
 struct shapes {
-    struct numbers last; /* by GPU and name: the last one's number in `told`, +1 */
-    struct yyjson_doc **told;
+    struct numbers last; /* by GPU and kernel name: the place of its last shape in `told`, + 1 */
+    struct yyjson_doc **told; /* shapes */
     size_t count, capacity;
-    struct yyjson_val *row; /* as it was made last */
+    struct yyjson_val *row; /* the row that shapes_tell() made last */
     size_t row_capacity;
 };
 
-/* Once for each row of a file: the row with what it leaves out, until the next call. */
+/* To be called for each row of a file in turn. Returns the row with its shape; valid until the next
+ * call. */
 struct yyjson_val *shapes_tell(struct shapes *shapes, struct yyjson_val *row);
 void shapes_free(struct shapes *shapes);
 
-/* Whether the header's member "metadata" is that of a trace of ours. */
+/* Whether the member "metadata" of a header says that custream wrote the trace. */
 bool metadata_is_ours(struct yyjson_val *metadata);
 
 #endif

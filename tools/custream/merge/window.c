@@ -4,7 +4,7 @@
 
 #include "tools/custream/command.h"
 
-/* The two marks of a stream's life: its begin says where the stream comes from. */
+/* Whether the row marks the begin or the end of a stream's life. Only the begin has an origin. */
 static bool is_life(const struct merge_row *row)
 {
     return row->ph == 'i' && yyjson_equals_str(row->at[ROW_CAT], "cs_stream") &&
@@ -16,12 +16,12 @@ static bool is_paired(const struct merge_row *row)
 }
 static bool is_arrow(char ph) { return ph && strchr("stf", ph); }
 
-/* By what rows belong together: pairs, values of a counter, ends of an arrow. */
+/* A key that is the same for rows that belong together: a pair, a counter's values, an arrow. */
 static uint64_t key_of(const struct merge_row *row)
 {
     static const struct {
         char phases[4];
-        enum row_key keys[6]; /* up to ROW_PH */
+        enum row_key keys[6]; /* ends with ROW_PH, which is 0 */
     } kinds[] = {{"BE", {ROW_PID, ROW_TID}}, {"be", {ROW_PID, ROW_CAT, ROW_ID, ROW_ID2, ROW_NAME}},
         {"C", {ROW_PID, ROW_NAME, ROW_ID}}, {"stf", {ROW_CAT, ROW_ID}},
         {"i", {ROW_PID, ROW_STREAM}}};
@@ -61,7 +61,7 @@ static void pair_begin(struct window *window, uint64_t key, int64_t ts, uint64_t
 static void pair_end(struct window *window, uint64_t key, int64_t ts, uint64_t bit)
 {
     uint32_t *top = numbers_at(&window->tops, key, 0);
-    if (!*top) { /* it has no begin */
+    if (!*top) { /* an end without a begin */
         if (lies_in(window, ts)) pair_set(window, bit);
         return;
     }
@@ -87,7 +87,8 @@ static void survey_pair(struct window *window, const struct merge_row *row, int6
     (begins ? pair_begin : pair_end)(window, key_of(row), ts, bit);
 }
 
-/* What is still open has no end: it goes on. */
+/* Slices that are still open have no end: they reach into the window if they begin before its end.
+ */
 static void pairs_left(struct window *window)
 {
     for (size_t slot = 0; window->tops.slots && slot <= window->tops.mask; slot++) {
@@ -97,7 +98,7 @@ static void pairs_left(struct window *window)
     }
 }
 
-/* --- of a range --- */
+/* --- with --range --- */
 
 static bool is_call(const struct merge_row *row)
 {
@@ -122,7 +123,9 @@ static uint64_t place_key(const struct merge_row *row)
         value_hash(value_hash(9, row->at[ROW_PID]), row->at[ROW_TID]), row->at[ROW_TS]);
 }
 
-/* A slice comes before the ends of its arrows, and a call before its work. */
+/* Notes the calls and slices that stay, and counts their arrows. In the file a slice comes before
+ * the ends of its arrows, and a call before its work. Returns false if recording was off in the
+ * range. */
 static bool range_row(struct window *window, const struct merge_row *row, yyjson_val *value,
     int64_t ts, char error[256])
 {
