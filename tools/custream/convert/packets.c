@@ -347,12 +347,13 @@ static bool args_put(struct packets *p, struct event *e, bool counter)
     if (counter && !yyjson_obj_size(args))
         return fail(
             p, "one and more", "a counter without a value: %s", shown(p, member(p, "name")));
-    yyjson_obj_foreach(args, i, count, name, value) {
-        const struct cs_pf_text key = text_in(name);
-        if (!is_text(p, name) || (yyjson_is_str(value) && !is_text(p, value))) return false;
-        cs_pf_key(&p->pf, key.text, key.length, NULL);
-        if (!(counter ? count_put : value_put)(p, e, &key, value)) return false;
-    }
+    if (args)
+        yyjson_obj_foreach(args, i, count, name, value) {
+            const struct cs_pf_text key = text_in(name);
+            if (!is_text(p, name) || (yyjson_is_str(value) && !is_text(p, value))) return false;
+            cs_pf_key(&p->pf, key.text, key.length, NULL);
+            if (!(counter ? count_put : value_put)(p, e, &key, value)) return false;
+        }
     e->at = notes_out(p, e->at);
     return true;
 }
