@@ -6,7 +6,6 @@
 #include "tools/custream/diff/names.h"
 #include "tools/custream/model/table.h"
 
-/* The tables that are compared. */
 const struct subject subjects[] = {
     {"kernels", "kernel", LIST_CHANGED, .steady = true, .value = "total_ns", .times = "times",
         .gpu = true},
@@ -69,7 +68,8 @@ static struct entry *entry_of(struct comparison *to, const struct subject *subje
     return &to->entries[*at];
 }
 
-/* Rows that are the same in another run are one here too: threads of one name. */
+/* Adds a row to its entry. Rows with the same key are summed, such as those of threads of one name.
+ */
 static void row_add(struct comparison *to, const struct names *names, const struct subject *subject,
     const struct table *table, size_t row)
 {
@@ -166,7 +166,7 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
     names_free(&names);
 }
 
-/* --- what conditions read --- */
+/* --- reports for --fail-if --- */
 
 static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, COLUMN_NAMES, 0},
     {"unit", "unit", UNIT_TEXT, 0, 0}, {"value", "value", UNIT_COUNT, 0, 0}};
@@ -212,7 +212,7 @@ static int by_span(const void *a, const void *b)
     return by_size(&((const struct device_run *)a)->span, &((const struct device_run *)b)->span);
 }
 
-/* A run in which a GPU did nothing counts with 0. */
+/* Adds a span of 0 for each run in which a GPU did nothing, and sorts the runs. */
 static void devices_end(struct comparison *of, enum side side)
 {
     for (size_t d = 0; d < of->device_count; d++) {
@@ -242,7 +242,8 @@ void comparison_end(struct comparison *of)
 
 /* --- what counts --- */
 
-/* Number `rank` of the side's runs, from 0, in order of size. Those without the row come first. */
+/* Returns the value at place `rank`, from 0, of the side's runs in order of size. Runs without the
+ * row count as 0 and come first. */
 static double ranked(
     const struct comparison *of, const struct entry *entry, enum side side, size_t rank)
 {
@@ -286,12 +287,13 @@ struct device_run device_middle(
     return device->sides[side][middle(of, side)];
 }
 
-/* So many runs a side are apart by chance once in 100 times; six once in 300. */
+/* With 4 runs on each side is_apart(by 1) is true by chance once in 100 times; with 6 once in 300.
+ */
 enum { RUNS_ENOUGH = 4 };
 
-/* Whether the slower side's runs lie above the faster one's by more than `by` times its spread.
- * Half of the faster side's runs beyond four may be disturbed: what disturbs a run makes it longer.
- */
+/* Whether all runs of the slower side lie above those of the faster side, by more than `by` times
+ * the faster side's spread. A disturbance makes a run longer, so the faster side's longest runs may
+ * be left out: half of its runs beyond four. */
 static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
 {
     const enum side faster = entry_change(of, entry) > 0 ? BEFORE : AFTER,
@@ -303,7 +305,7 @@ static bool is_apart(const struct comparison *of, const struct entry *entry, dou
     return ranked(of, entry, slower, 0) - high > by * (high - low);
 }
 
-/* In all runs of one side, and in none of the other. */
+/* Whether all runs of one side have the row, and no run of the other. */
 static bool is_new_or_gone(const struct comparison *of, const struct entry *entry)
 {
     const size_t before = entry->sides[BEFORE].values.count,
@@ -314,10 +316,10 @@ static bool is_new_or_gone(const struct comparison *of, const struct entry *entr
 
 enum verdict entry_verdict(const struct comparison *of, const struct entry *entry)
 {
-    static const double span_share =
-        0.01; /* what is less made no run slower that anybody would notice */
-    static const double row_share =
-        0.05; /* clocks and memory of a GPU make the same kernels differ by some percent */
+    /* nobody notices if a run takes 1 % longer */
+    static const double span_share = 0.01;
+    /* the same kernels differ by some percent with a GPU's clocks and memory */
+    static const double row_share = 0.05;
     const double change = fabs(entry_change(of, entry));
     if (of->no_times && entry->subject->gpu) return VERDICT_SAME;
     const bool enough = of->side_runs[BEFORE] >= RUNS_ENOUGH && of->side_runs[AFTER] >= RUNS_ENOUGH;

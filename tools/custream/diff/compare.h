@@ -1,5 +1,5 @@
-/* Two sides of one or more runs each, row by row, and whether the difference counts. Nothing of a
- * run is needed once it was added. */
+/* Compares two sides of one or more runs each, row by row, and decides which differences count. A
+ * run may be freed once it was added. */
 #ifndef CS_DIFF_COMPARE_H
 #define CS_DIFF_COMPARE_H
 
@@ -9,50 +9,51 @@
 enum side { BEFORE, AFTER, SIDES };
 extern const char *const side_name[SIDES];
 
-/* Where a difference is told. */
+/* The list of the output in which a difference stands. */
 enum list {
-    LIST_CHANGED, /* what the GPU's time is made of: work by name, idle time by cause */
-    LIST_HOST,    /* parts of the idle time that is the host's */
-    LIST_FOLLOWS, /* the same time, seen otherwise */
+    LIST_CHANGED, /* parts of the GPU's time: work by name, idle time by cause */
+    LIST_HOST,    /* parts of the idle time that the host causes; shown beside that idle time */
+    LIST_FOLLOWS, /* the same time divided otherwise: by stream, range, step, call */
     LIST_FINDINGS,
     LIST_METRICS,
 };
 
-/* A table that is compared. One row of subjects[] each. */
+/* A table of the report that is compared: one element of subjects[]. */
 struct subject {
-    const char *table, *what; /* what: one of its rows, in a word */
+    const char *table, *what; /* what: the word for one of its rows */
     enum list list;
-    bool steady;               /* times on the GPU alone */
-    const char *label;         /* the column that people read; NULL: those that name the row */
-    const char *value, *times; /* its columns */
-    bool mean;                 /* `value` is the mean of `times` */
-    bool gpu;                  /* its rows tell of GPU work */
+    /* its values are times on the GPU: a large change counts even if a side has few runs */
+    bool steady;
+    const char *label;         /* the column to show; NULL: all columns that name the row */
+    const char *value, *times; /* the columns of the value and of how many times; NULL: none */
+    bool mean;                 /* `value` is a mean over `times` */
+    bool gpu;                  /* not compared if a run's GPU work was not recorded */
 };
 extern const struct subject subjects[];
 extern const size_t subject_count;
 
-/* Numbers of a side, one a run that has it. The side's other runs count as 0. */
+/* A row's values on a side, one for each run that has the row. The side's other runs count as 0. */
 struct numbers_of_runs {
-    double *values; /* in order of size, once comparison_end() has sorted them */
+    double *values; /* comparison_end() sorts them, the smallest first */
     size_t count, capacity;
 };
 
-/* A row of the reports, of one key. */
+/* All rows of the reports that have the same key (names_key()). */
 struct entry {
     const struct subject *subject;
-    double device;                                 /* NAN: it belongs to none */
-    text label;                                    /* texts of comparison->texts */
-    text title, evidence, remedy, page, id, place; /* of a finding */
-    text unit;                                     /* of a metric */
+    double device; /* NAN: the row has no device */
+    text label;    /* this and the others: numbers in comparison->texts */
+    text title, evidence, remedy, page, id, place; /* only for a finding */
+    text unit;                                     /* only for a metric */
     struct {
         struct numbers_of_runs values;
-        double total, times; /* over all runs */
+        double total, times; /* sums over all runs of the side */
     } sides[SIDES];
-    double now, now_times; /* in the run that is being added */
-    bool is_now;
+    double now, now_times; /* sums in the run that is being added */
+    bool is_now;           /* that run has the row */
 };
 
-/* One run, as the table "runs" shows it. */
+/* A run, as the table "runs" shows it. */
 struct ran {
     enum side side;
     unsigned files;
@@ -60,29 +61,31 @@ struct ran {
     double pid, wall; /* ns */
 };
 
-/* A GPU's spans, and how long it was busy in each run. */
+/* A GPU's span and busy time in each run. */
 struct device_times {
     double ordinal;
     text name;
     struct device_run {
         double span, busy;
-    } *sides[SIDES]; /* one a run; comparison_end() sorts them */
+    } *sides[SIDES]; /* one for each run; comparison_end() sorts them by span */
     size_t counts[SIDES], capacities[SIDES];
 };
 
 struct comparison {
     struct texts texts;
-    struct numbers index; /* entries by the text that is their key */
+    struct numbers index; /* by the number of a key's text: the place of its entry */
     struct entry *entries;
     size_t entry_count, entry_capacity;
     struct ran *runs;
     size_t run_count, run_capacity;
     struct device_times *devices;
     size_t device_count, device_capacity;
-    struct report reports[SIDES]; /* by comparison_end(): what conditions read */
+    struct report reports[SIDES]; /* made by comparison_end(), for --fail-if */
     unsigned side_runs[SIDES];
-    bool no_times; /* a run's GPU work was not recorded */
-    double span;   /* by comparison_end(): the longest of a GPU, or of a run without any */
+    bool no_times; /* at least one run has no GPU work in its trace */
+    /* set by comparison_end(): the longest of all device_middle() spans; without GPUs, the longest
+     * run */
+    double span;
 };
 
 void comparison_init(struct comparison *comparison);
@@ -90,21 +93,23 @@ void comparison_add(
     struct comparison *comparison, enum side side, struct made *made, unsigned files);
 void comparison_free(struct comparison *comparison);
 
-/* After the last run. */
+/* To be called after the last run. */
 void comparison_end(struct comparison *comparison);
 
-/* The middle one of the side's runs, or the lower middle one. NAN: a run does not know it. */
+/* Returns the median over the side's runs, of an even number the lower middle value. NAN: a run
+ * does not know the value. */
 double entry_value(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_lowest(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_highest(const struct entry *entry, enum side side);
-double entry_change(const struct comparison *comparison,
-    const struct entry *entry); /* of the value, from BEFORE to AFTER */
-double entry_times(const struct comparison *comparison, const struct entry *entry,
-    enum side side); /* the mean over the side's runs */
+/* Returns by how much entry_value() grows from BEFORE to AFTER. */
+double entry_change(const struct comparison *comparison, const struct entry *entry);
+/* Returns how many times a run of the side has it, on average. */
+double entry_times(const struct comparison *comparison, const struct entry *entry, enum side side);
+/* Returns the side's run with the median span. */
 struct device_run device_middle(
     const struct comparison *comparison, const struct device_times *device, enum side side);
 
-/* Whether a row differs by more than runs of one program do. docs/diff.md has the rule. */
+/* Says whether a row differs by more than two runs of the same program do (rule: docs/diff.md). */
 enum verdict {
     VERDICT_SAME,
     VERDICT_PERHAPS, /* too few runs to tell */

@@ -1,4 +1,4 @@
-/* custream diff: has a report made of each run on either side, and says what is different. */
+/* custream diff: makes a report of each run on either side, and prints the differences. */
 #include <sys/stat.h>
 
 #include "tools/custream/command.h"
@@ -17,7 +17,7 @@ struct request {
         char **files;
         int count;
     } sides[SIDES];
-    bool after; /* --after was there */
+    bool after; /* --after was given */
 };
 
 /* --- options --- */
@@ -27,7 +27,7 @@ static void file_add(struct request *request, enum side side, char *file)
     request->sides[side].files[request->sides[side].count++] = file;
 }
 
-/* Two files without --after are the two sides. */
+/* Checks that each side has files. Two files without --after are one side each. */
 static int sides_judge(struct request *request)
 {
     int *before = &request->sides[BEFORE].count;
@@ -72,7 +72,8 @@ static int request_read(struct request *request, int argc, char **argv)
 
 /* --- runs --- */
 
-/* The files of files[0]'s run to the front; how many. Without a time base it is alone. */
+/* Moves the files of files[0]'s run to the front and returns how many they are. A file without a
+ * time base is a run of its own. */
 static int run_gather(char **files, struct identity *identities, int count)
 {
     int parts = 1;
@@ -90,7 +91,8 @@ static int run_gather(char **files, struct identity *identities, int count)
     return parts;
 }
 
-/* Of several files of a side; one alone needs none, and may be a pipe. */
+/* Reads the identities of a side's files if there are several. A single file needs none, so it may
+ * be a pipe. */
 static int identities_read(char *const *files, struct identity *identities, int count)
 {
     char error[256];

@@ -5,7 +5,8 @@
 #include "tools/custream/command.h"
 #include "tools/custream/model/table.h"
 
-/* What a column's text names; all others name what is the same in every run. */
+/* Columns whose texts differ from run to run, and what they name. All other columns' texts are the
+ * same in every run. */
 enum role { ROLE_SAME, ROLE_THREAD, ROLE_STREAM, ROLE_WORK /* "k on stream 13" */ };
 static const struct {
     const char *column;
@@ -19,7 +20,7 @@ static enum role role_of(const struct column *column)
     return ROLE_SAME;
 }
 
-/* Digits, maybe in brackets, up to the word's end. Their length; 0: another word. */
+/* Returns the length of the word if it is a number, maybe in brackets; 0: it is not. */
 static size_t number_length(const char *word)
 {
     const bool bracket = *word == '(';
@@ -43,7 +44,7 @@ void name_without_numbers(char out[NAME_MAX_BYTES], const char *text)
 
 /* --- streams --- */
 
-/* Streams in the order of their first work; then those without any. */
+/* Returns the streams in the order of their first work, then those without work. */
 static uint32_t *in_order_of_use(const struct run *run)
 {
     uint32_t *order = calloc(run->stream_count + 1, sizeof *order);
@@ -67,7 +68,8 @@ static text text_of_name(struct names *names, const char *name)
 
 void names_make(struct names *names, struct report *report, const struct run *run)
 {
-    struct numbers same = {0}, before = {0}; /* streams by plain name: how many; and before */
+    /* by a name without numbers: how many streams have it; and how many of them came before */
+    struct numbers same = {0}, before = {0};
     char plain[NAME_MAX_BYTES], as[NAME_MAX_BYTES + 16];
     uint32_t *order = in_order_of_use(run);
     *names = (struct names){0};
@@ -96,7 +98,7 @@ void names_free(struct names *names)
     numbers_free(&names->known_as);
 }
 
-/* NULL: there is no stream of that name. */
+/* Returns the stream's name that is the same in all runs; NULL: no stream has the name. */
 static const char *stream_known_as(const struct names *names, const char *name)
 {
     const text known_as = numbers_get(&names->known_as, text_find(&names->texts, name), 0);
@@ -118,7 +120,7 @@ static void put(struct writing *to, const char *text)
     to->left -= put;
 }
 
-/* A finding's place may be a thread as well as a stream. */
+/* Puts a stream's name that is the same in all runs. In a finding, `text` may name a thread. */
 static void put_stream(struct writing *to, const struct names *names, const char *text)
 {
     char plain[NAME_MAX_BYTES];
@@ -127,7 +129,8 @@ static void put_stream(struct writing *to, const struct names *names, const char
     put(to, as ? as : plain);
 }
 
-/* A stream's name stands behind the right one of several " on ". */
+/* Puts "WORK on STREAM". A kernel's name may have " on " in it too: the right one is followed by
+ * the name of a stream. */
 static void put_work(struct writing *to, const struct names *names, const char *text)
 {
     static const char on[] = " on ";

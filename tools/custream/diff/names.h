@@ -1,5 +1,5 @@
-/* What a row of a report is about, the same in all runs of a program: threads and streams go by
- * name, streams of one name by which was used first. */
+/* Keys for rows of a report that are the same in all runs of a program. Threads and streams go by
+ * name. Streams of the same name are numbered in the order of their first work. */
 #ifndef CS_DIFF_NAMES_H
 #define CS_DIFF_NAMES_H
 
@@ -7,26 +7,26 @@
 #include "tools/custream/model/table.h"
 #include "tools/custream/trace/numbers.h"
 
-enum { NAME_MAX_BYTES = 16384 }; /* of a key or label; a longer one is cut */
+enum { NAME_MAX_BYTES = 16384 }; /* the size of a key or label; longer ones are cut */
 
 /* The streams of one run. */
 struct names {
     struct texts texts;
-    struct numbers
-        known_as; /* by a stream's name, as the report shows it: what it is called in all runs */
+    /* by a stream's name in the report: the name that is the same in all runs */
+    struct numbers known_as;
 };
 
-/* The report, of that run, gets the texts of names that it makes. */
+/* `report`: that run's; it keeps the texts that this function adds to it. */
 void names_make(struct names *names, struct report *report, const struct run *run);
 void names_free(struct names *names);
 
-/* `text` without its words that are numbers: "main (17)" is "main". */
+/* Copies `text` without the words that are numbers: "main (17)" becomes "main". */
 void name_without_numbers(char out[NAME_MAX_BYTES], const char *text);
 
-/* The row's key: the same in all runs for what is the same. */
+/* Makes the row's key, by which its row in another run is found. */
 void names_key(
     const struct names *names, const struct table *table, size_t row, char out[NAME_MAX_BYTES]);
-/* The row as people read it, without its device; a thread has no number. */
+/* Makes the row's name for people: without the device, and without the numbers of threads. */
 void names_label(const struct table *table, size_t row, char out[NAME_MAX_BYTES]);
 
 #endif

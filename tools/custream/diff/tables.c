@@ -126,23 +126,23 @@ static void metrics_table(struct report *report, const struct comparison *of)
 
 struct ranked {
     const struct entry *entry;
-    double weight; /* the larger comes first */
+    double weight; /* larger weights come first */
 };
 
 static int heavier_first(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
     if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
-    return x->entry > y->entry ? 1 : -1; /* in the order in which the reports have them */
+    return x->entry > y->entry ? 1 : -1; /* equal weights: in the order of the reports */
 }
 
-/* Entries in the order in which they are told. */
+/* Entries in the order of the output. */
 struct ranking {
     struct ranked *rows;
     size_t count, capacity;
 };
 
-/* Adds those of a list with that verdict, by how much they changed. */
+/* Adds the entries of a list that have that verdict, the largest change first. */
 static void ranking_add(
     struct ranking *ranking, const struct comparison *of, enum list list, enum verdict verdict)
 {
@@ -158,7 +158,8 @@ static void ranking_add(
         qsort(ranking->rows + first, ranking->count - first, sizeof *ranking->rows, heavier_first);
 }
 
-/* What the host did of which the most idle time is new, or gone. NULL: nothing is known. */
+/* For idle time by the host: returns the host's activity that explains most of the change. NULL:
+ * none, or the entry is of another kind. */
 static const char *mostly_of(
     struct report *report, const struct comparison *of, const struct entry *entry)
 {

@@ -1,4 +1,4 @@
-/* The difference for a terminal, and as JSON. */
+/* Prints a comparison for a terminal, and as JSON. */
 #include <locale.h>
 #include <math.h>
 
@@ -38,10 +38,11 @@ static void side_put(
     }
 }
 
-/* Times in thousandths of one unit, so that what is shown adds up as what it is. */
+/* A unit for times. All are rounded to thousandths of it, so that busy and idle time as shown add
+ * up to the span as shown. */
 struct scale {
     const char *unit;
-    double ns; /* of a thousandth */
+    double ns; /* nanoseconds in a thousandth of the unit */
 };
 
 static struct scale scale_for(double ns)
@@ -99,7 +100,8 @@ static void device_put(
 
 enum { COLUMNS_MAX = 16 };
 
-/* So much of a row as has room on a line; the other forms have all of it. `keys` ends with NULL. */
+/* Puts a table with only the columns of `keys` (ends with NULL), since a terminal's line has no
+ * room for all. JSON and CSV have all columns. */
 static void part_put(
     FILE *file, const struct print *print, const struct table *table, const char *const *keys)
 {
@@ -144,7 +146,7 @@ void print_diff_text(FILE *file, const struct print *print)
     const struct table *runs = report_find(report, "runs"),
                        *devices = report_find(report, "devices"),
                        *changed = report_find(report, "changed");
-    setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() knows characters by it */
+    setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() needs it for characters outside ASCII */
     for (int side = 0; side < SIDES; side++) side_put(file, print, runs, (enum side)side);
     for (size_t row = 0; row < devices->row_count; row++) device_put(file, print, devices, row);
     if (!devices->row_count)

@@ -35,16 +35,16 @@ static const char *const types[] = {[TYPE_TIME] = "time",
     [TYPE_REAL] = "real",
     [TYPE_TEXT] = "text"};
 
-/* What a batch has of a column. The numbers of texts become those of the batch's own list. */
+/* The values of one column in a batch. A text's value is its place in `listed`, from 0. */
 static struct gathered {
     union {
         int64_t *whole;
         int32_t *small;
         double *real;
     } values;
-    uint8_t *there;   /* a bit a row: it has a value */
-    text *listed;     /* of TEXT: the batch's list */
-    uint32_t *places; /* by number of a text: its place in the list, + 1 */
+    uint8_t *there;   /* one bit for each row: 1 if the row has a value */
+    text *listed;     /* for the type TEXT: each text of the batch once */
+    uint32_t *places; /* by a text's number: its place in `listed`, + 1 */
     size_t list_count, list_capacity, place_capacity;
 } gathered[COLUMN_COUNT];
 

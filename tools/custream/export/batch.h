@@ -1,4 +1,5 @@
-/* Rows of the tables of columns.def, in batches that go to standard output (docs/export.md). */
+/* Gathers rows of the tables of columns.def and writes them in batches to standard output
+ * (docs/export.md). */
 #ifndef CS_EXPORT_BATCH_H
 #define CS_EXPORT_BATCH_H
 
@@ -25,27 +26,28 @@ enum export_column {
     COLUMN_COUNT
 };
 
-/* Once, before all else. The texts are the caller's, and stay. */
+/* To be called once, before all else. `texts` belongs to the caller and has to outlive the batches.
+ */
 void batch_begin(const struct texts *texts);
 
-/* A value of the row in hand of the column's table. Columns that get none are null. */
+/* Puts a value into the current row of the column's table. Columns that get none are null. */
 void batch_put(enum export_column column, int64_t value);
 void batch_put_real(enum export_column column, double value);
 void batch_put_text(enum export_column column, text value); /* 0: null */
 
-/* The row in hand is whole. A full batch goes out. */
+/* Ends the current row of the table. Writes the batch if it is full. */
 void batch_row(enum export_table table);
 
-/* What is there goes out. */
+/* Writes the rows that are gathered, as a batch. */
 void batch_flush(enum export_table table);
 
-/* Of a merged trace: what comes behind is of this file of it. */
+/* Says that all batches behind are of this file of a merged trace. */
 void batch_merged(uint32_t file);
 
-/* What each table consists of, as JSON on standard output. */
+/* Prints the columns and types of all tables as JSON to standard output. */
 void batch_schema(void);
 
-/* False: the reader has gone, or there is no room; errno. */
+/* Whether all of the output was written; false: errno says why not. */
 bool batch_good(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* custream export: rows of traces as tables, which Python's pyarrow writes as Parquet. */
+/* custream export: turns the rows of traces into tables, which Python's pyarrow writes as Parquet.
+ */
 #include <errno.h>
 #include <getopt.h>
 

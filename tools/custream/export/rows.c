@@ -6,7 +6,7 @@
 #include "tools/custream/model/model.h"
 #include "tools/custream/trace/numbers.h"
 
-/* Words that rows are told apart by. */
+/* Words that decide into which table a row goes, and words that the tables use. */
 #define WORDS(WORD) \
     WORD(DRIVER, "cuda_driver") WORD(RUNTIME, "cuda_runtime") WORD(CALLBACK, "cs_callback") \
     WORD(KERNEL, "kernel") WORD(COPY, "gpu_memcpy") \
@@ -27,16 +27,17 @@ struct open_span {
 
 struct export
 {
-    struct model model; /* of the file at hand; its texts are those of all tables */
+    struct model model; /* of the current file; all tables use its texts */
     struct texts *texts;
     text words[WORD_COUNT];
-    bool begun; /* a row has come */
+    bool begun; /* the first row has come */
     int64_t base;
-    struct numbers thread_names, open; /* by process and thread; by the span's number in the file */
-    struct numbers
-        file_of; /* of a merged trace: by pid, which file of it; none: it is not merged */
-    struct numbers sample_of; /* by that file: of how many calls one has GPU times */
-    uint32_t file;            /* whose rows come now; NONE: no merged trace, or no row yet */
+    /* thread_names: by process and thread, the name; open: by a span's local id, its place in
+     * `spans`, or NONE once it has ended */
+    struct numbers thread_names, open;
+    struct numbers file_of;   /* for a merged trace: by pid, the number of the file in it */
+    struct numbers sample_of; /* by that number: of how many calls one has GPU times */
+    uint32_t file; /* the number of the current file; NONE: no merged trace, or no row yet */
     bool merged;
     struct open_span *spans;
     size_t span_count, span_capacity;
@@ -180,7 +181,7 @@ static void span_row(const struct export *of, const struct open_span *span, int6
     batch_row(TABLE_RANGES);
 }
 
-/* Its end comes apart. A place that is free again is taken by the next. */
+/* Keeps a span until its end comes, in the first free place of `spans`. */
 static void span_begins(struct export *of, const struct trace_row *row)
 {
     uint32_t *at = numbers_at(&of->open, row_word(row, KEY_LOCAL), NONE);
@@ -205,7 +206,7 @@ static void span_ends(struct export *of, const struct trace_row *row)
     *at = NONE;
 }
 
-/* --- when the file is over: streams, and what follows from all rows --- */
+/* --- at the file's end: streams and idle times --- */
 
 static void stream_row(const struct export *of, const struct stream *stream)
 {
@@ -271,7 +272,7 @@ static void slice_row(struct export *of, const struct trace_row *row)
     else if (cat == words[WORD_LOSS]) loss_row(of, row);
 }
 
-/* All that is known of a file goes out: of a merged trace, before the rows of the next one. */
+/* Writes all that is left of a file. In a merged trace this happens before the next file's rows. */
 static void file_ends(struct export *of)
 {
     for (size_t i = 0; i < of->span_count; i++)
@@ -283,7 +284,8 @@ static void file_ends(struct export *of)
     of->open = (struct numbers){0};
 }
 
-/* The files of a merged trace follow each other; their names stand before. */
+/* Begins another file of a merged trace if the row is of it. The files' rows follow each other,
+ * behind all rows of names. */
 static void take_file(struct export *of, const struct trace_row *row)
 {
     const uint32_t file = numbers_get(&of->file_of, (uint64_t)row_number(row, KEY_PID, 0), NONE);
@@ -324,7 +326,7 @@ static void on_row(void *self, const struct trace_row *row)
     }
 }
 
-/* What the head says goes out before the first row. */
+/* Puts a fact into its table. on_row() writes the header's facts before the first row. */
 static void on_fact(void *self, const struct trace_fact *fact)
 {
     struct export *of = self;
@@ -337,7 +339,7 @@ static void on_fact(void *self, const struct trace_fact *fact)
     behind = 0;
     if (!fact->value &&
         sscanf(fact->path, "metadata.merged.files.%u.pids.%n", &file, &behind) == 1 &&
-        behind) { /* parts of a process have one pid: the first counts */
+        behind) { /* parts of a process have the same pids: all count as the first part */
         uint32_t *at = numbers_at(&of->file_of, (uint64_t)fact->whole, NONE);
         if (*at == NONE) *at = file;
         of->merged = true;
