@@ -1,8 +1,6 @@
-/*
- * A gap ends with a piece of work. Until that was enqueued, the host is the cause; then whatever it
- * had to wait for on the GPU; then what was last in its way, for as long as such a thing takes to
- * be noticed. What is left has no known cause.
- */
+/* A gap ends with a piece of work. Its time has these causes, in this order: until that work was
+ * enqueued, the host; then what the work had to wait for on the GPU; then, for up to LATENCY_NS,
+ * the last of these obstacles. The rest has no known cause. */
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
@@ -13,12 +11,12 @@ const char *const doing_word[DOINGS] = {[DOING_NOTHING_KNOWN] = "unknown",
     [DOING_CALL] = "in a call"};
 
 enum {
-    SAME_NS = 2000, /* two ends as near as this are one moment, on two clocks */
-    LOST_FEW = 100, /* one of so many calls or pieces of GPU work may be lost in all, and the others
-                       still tell why the GPU was idle: when it was is only known roughly */
+    SAME_NS = 2000, /* two ends this near are one moment on two clocks */
+    LOST_FEW = 100, /* one of so many calls or pieces of GPU work may be lost without making the
+                       idle time's causes unknown */
 };
 
-/* Times in order, and apart. */
+/* Times in order, which do not touch. */
 struct times {
     struct time {
         int64_t begin, end;
@@ -32,9 +30,10 @@ struct making {
     const struct hold *holds;
     struct thread_ranges ranges;
     uint32_t *streams_used; /* by device */
-    int64_t *ended; /* by place in run->thread_calls: the latest end of the thread's calls so far */
+    int64_t *ended; /* by place in run->thread_calls: the latest end of the thread's calls up to
+                       this one */
     struct times no_works,
-        no_calls; /* when there may have been GPU work, or calls, that are not in the trace */
+        no_calls; /* times from which GPU work, or calls, may be missing in the trace */
 };
 
 /* --- what the trace does not show --- */
@@ -50,8 +49,8 @@ static int by_size(const void *a, const void *b)
     return ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
-/* The most that a loss may be for the time to be told all the same: the smallest losses are few
- * together, of `all` that is in the trace. */
+/* Returns the largest loss whose time is still told. Added up, the losses up to this size are at
+ * most one in LOST_FEW of `all`, the number in the trace. */
 static uint64_t few_lost(
     const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
 {
@@ -62,7 +61,7 @@ static uint64_t few_lost(
     if (count) qsort(sizes, count, sizeof *sizes, by_size);
     while (small < count && sizes[small] <= all / LOST_FEW - sum) sum += sizes[small++];
     while (small && small < count && sizes[small - 1] == sizes[small])
-        small--; /* of one size, all or none */
+        small--; /* losses of one size count all, or none */
     const uint64_t few = small ? sizes[small - 1] : 0;
     free(sizes);
     return few;
@@ -83,8 +82,8 @@ static void times_make(struct times *times, const struct run *run,
     }
 }
 
-/* Whether `at` lies in such a time. `until`, if that is later than where this changes, becomes that
- * moment. */
+/* Whether `at` lies in one of the times. *until becomes the moment at which the answer changes, if
+ * that is earlier. */
 static bool times_have(const struct times *times, int64_t at, int64_t *until)
 {
     const size_t first = FIRST_NOT(i, 0, times->count, times->rows[i].end <= at);
@@ -95,7 +94,8 @@ static bool times_have(const struct times *times, int64_t at, int64_t *until)
     return inside;
 }
 
-/* What is as the row before it, in the same gap, makes that one longer. */
+/* Adds a row; one that continues the row before it, in the same gap, makes that one longer instead.
+ */
 static void put(struct idles *idles, struct idle row)
 {
     struct idle *last = idles->count ? &idles->rows[idles->count - 1] : NULL;
@@ -127,7 +127,8 @@ static void add(
 
 /* --- the host's part --- */
 
-/* One thing that the thread of the next work's call did, cut where its ranges change. */
+/* Adds one thing that the thread of the next work's call did, cut where the thread's ranges change.
+ */
 static void add_host(struct making *m, const struct idle *like, int64_t begin, int64_t end,
     enum host_doing doing, uint32_t call)
 {
@@ -155,8 +156,8 @@ static void ended_make(struct making *m)
         }
 }
 
-/* The first call of the thread that ends after `at`. Calls of a thread follow each other; of those
- * that lie in each other (other tools') the outer one counts. */
+/* Returns the place of the thread's first call that ends after `at`. Calls of a thread follow each
+ * other; other tools' calls may be nested, and then the outer one counts. */
 static uint32_t first_call(const struct making *m, uint32_t thread, int64_t at)
 {
     const uint32_t *begins = m->run->thread_calls.begins;
@@ -185,8 +186,7 @@ static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t 
 
 /* --- the GPU's part --- */
 
-/* The work was ready while others still ran: what may have kept it from running beside the one that
- * ended last. */
+/* Returns what may have kept ready work from running beside `last`, the work that ended last. */
 static enum cause crowded(
     const struct making *m, uint32_t device, const struct work *work, const struct work *last)
 {
@@ -197,8 +197,8 @@ static enum cause crowded(
     return CAUSE_UNKNOWN;
 }
 
-/* From `begin` on everything that the work is known to have waited for was done. Inside a graph it
- * is not known what else there was: host functions, waits. */
+/* Adds the end of a gap: all known obstacles were gone at `begin`. Graphs may have unknown ones
+ * inside, as host functions and waits; a GRAPH_EDGE is therefore the cause up to the end. */
 static void tail(
     struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
 {
@@ -210,7 +210,7 @@ static void tail(
     if (begin < end) add(m, device, next, begin, end, cause);
 }
 
-/* The device was idle from `begin` until work `next` began; `last` ended there. */
+/* Adds the pieces of the gap from `begin`, when work `last` ended, to the begin of work `next`. */
 static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last, int64_t begin)
 {
     const struct run *run = m->run;

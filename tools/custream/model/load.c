@@ -1,11 +1,11 @@
-/* From rows of a trace to rows of a run. */
+/* Turns rows of a trace into rows of a run. */
 #include <math.h>
 
 #include "tools/custream/lanes.h"
 #include "tools/custream/model/load.h"
 #include "tools/custream/trace/row.h"
 
-/* One more row of a table of the run. */
+/* Adds a row to a table of the run. */
 #define ADD(run, row, ...) \
     array_add((run)->row##s, (run)->row##_count, (run)->row##_capacity, __VA_ARGS__)
 
@@ -20,7 +20,7 @@ static uint32_t device_at(struct run *run, uint32_t ordinal)
     return *at;
 }
 
-/* The index of a key; `next` if it is new, and *fresh. */
+/* Returns the index of a key. A new key gets the index `next`, and sets *fresh. */
 static uint32_t index_of(
     struct nearest *last, struct numbers *known, uint64_t key, size_t next, bool *fresh)
 {
@@ -57,7 +57,7 @@ static uint32_t thread_at(struct run *run, uint32_t pid, uint32_t tid)
     return thread;
 }
 
-/* The row of the call table for a name; looked for once a name. */
+/* Returns a name's row of the call table. Each name is searched for once. */
 static enum cs_call call_named(struct run *run, text name)
 {
     uint32_t *at = numbers_at(&run->loading->calls, name, NONE);
@@ -68,7 +68,8 @@ static enum cs_call call_named(struct run *run, text name)
     return (enum cs_call) * at;
 }
 
-/* The file's shapes have numbers, and come in their order. */
+/* Returns the index of a row's shape, and adds a new one: a file numbers its shapes in the order of
+ * their first use. */
 static uint32_t shape_of(struct run *run, const struct trace_row *row)
 {
     if (!row->shape) return NONE;
@@ -92,7 +93,7 @@ static uint32_t thread_of(struct run *run, const struct trace_row *row)
         run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
 }
 
-/* Rows of tables move when one is added, so these find it first. */
+/* Return a row of a table, by way of its index: finding it may add a row, which moves the table. */
 static struct stream *stream_row(struct run *run, const struct trace_row *row)
 {
     const uint32_t stream = stream_at(run, row->gpu, row_stream(row));
@@ -112,14 +113,15 @@ static uint32_t stream_named(struct run *run, const struct trace_row *row)
         run, (uint32_t)row_number(row, KEY_CS_DEVICE, 0), (uint32_t)row->number[KEY_CS_STREAM]);
 }
 
-/* Flags of a call: "EXTERNAL (1)". */
+/* Returns the number of a call's flags: 1 for "EXTERNAL (1)". */
 static long flags_of(const struct run *run, const struct trace_row *row)
 {
     const char *words = text_in(run, row_word(row, KEY_FLAGS)), *number = strrchr(words, '(');
     return strtol(number ? number + 1 : words, NULL, 0);
 }
 
-/* Calls that have an event recorded where no call says so. */
+/* Whether the call lets a graph's node or another process record an event, a record that no call
+ * tells. */
 static bool names_a_record(enum cs_call call)
 {
     return call == CS_CALL_cuIpcGetEventHandle || call == CS_CALL_cuGraphAddEventRecordNode ||
@@ -139,7 +141,7 @@ static void load_call(struct run *run, const struct trace_row *row)
     call.call = call_named(run, call.name);
     const bool of_event = call_kind(&call) == CS_KIND_WAIT ||
                           (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
-    /* CU_EVENT_WAIT_EXTERNAL is the same number */
+    /* CU_EVENT_WAIT_EXTERNAL has the same value */
     call.external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL;
     call.elsewhere = (call.external && call_kind(&call) == CS_KIND_EVENT) ||
                      row_has(row, KEY_ELSEWHERE) || names_a_record(call.call);
@@ -148,13 +150,13 @@ static void load_call(struct run *run, const struct trace_row *row)
     if (call_kind(&call) == CS_KIND_MEMOP) call.what = row_word(row, KEY_ADDRESS);
     call.captured = row_number(row, KEY_CAPTURED, 0);
     call.awaited = call.work != 0;
-    if (!run->ours && !run->pid)
-        run->pid = (uint32_t)row_number(row, KEY_PID, 0); /* no process may have a name */
+    /* another tool's trace may lack process_name, which tells the pid otherwise */
+    if (!run->ours && !run->pid) run->pid = (uint32_t)row_number(row, KEY_PID, 0);
     call.shape = shape_of(run, row);
     ADD(run, call, call);
 }
 
-/* "Memcpy HtoD (Pinned -> Device)": which way. */
+/* Returns the direction that a copy's name tells, as "Memcpy HtoD (Pinned -> Device)". */
 static enum cs_way way_of(struct run *run, text name)
 {
     static const char before[] = "Memcpy ";
@@ -168,7 +170,7 @@ static enum cs_way way_of(struct run *run, text name)
     for (uint32_t way = 1; way < CS_WAY_COUNT; way++)
         if (strlen(cs_way_name[way]) == length && !memcmp(cs_way_name[way], word, length))
             *at = way;
-    if (length == 4 && !memcmp(word, "PtoP", 4)) *at = CS_WAY_PEER; /* as Kineto spells it */
+    if (length == 4 && !memcmp(word, "PtoP", 4)) *at = CS_WAY_PEER; /* Kineto's spelling */
     return (enum cs_way) * at;
 }
 
@@ -201,7 +203,8 @@ static void load_callback(struct run *run, const struct trace_row *row)
             stream, thread});
 }
 
-/* What lasts longer than a part of the trace stands in each part with a note. */
+/* Whether a row has this note. A range that lasts longer than a part stands in each part with a
+ * note. */
 static bool has_note(const struct run *run, const struct trace_row *row, enum word note)
 {
     const text *words = run->loading->words, is = row_word(row, KEY_NOTE);
@@ -217,7 +220,7 @@ static void load_range(struct run *run, const struct trace_row *row)
             has_note(run, row, WORD_GOES_ON)});
 }
 
-/* Ranges of the process: their ends come apart, with a number of their own. */
+/* Loads the begin or the end of a process's range: two rows with the same id. */
 static void load_range_end(struct run *run, const struct trace_row *row, bool begins)
 {
     if (row_word(row, KEY_CAT) != run->loading->words[WORD_RANGE]) return;
@@ -267,7 +270,7 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
     stream->library = row_word(row, KEY_LIBRARY);
     stream->thread = (uint32_t)row_number(row, KEY_THREAD, 0);
     if (stream->begin == INT64_MIN)
-        stream->begin = begin_of(row); /* the first part's, of several */
+        stream->begin = begin_of(row); /* of several parts, the first part's begin counts */
 }
 
 static void load_life_end(struct run *run, const struct trace_row *row)
@@ -284,7 +287,7 @@ static void load_meta(struct run *run, const struct trace_row *row)
     const struct loading *l = run->loading;
     const text what = row_word(row, KEY_NAME), name = row_word(row, KEY_META_NAME);
     if (what == l->words[WORD_PROCESS_NAME]) {
-        if (is_gpu(row)) device_at(run, row->gpu); /* its name is among the device's properties */
+        if (is_gpu(row)) device_at(run, row->gpu); /* the device's properties tell its name */
         else if (!run->program)
             run->program = name, run->pid = (uint32_t)row_number(row, KEY_PID, 0);
     } else if (what == l->words[WORD_THREAD_NAME]) {
@@ -333,7 +336,7 @@ void run_take_row(void *of, const struct trace_row *row)
 
 /* --- facts --- */
 
-enum { FACTS_MAX = 4096 }; /* of a file of another tool's there may be anything */
+enum { FACTS_MAX = 4096 }; /* a bound: another tool's file may have any number of them */
 
 void run_take_fact(void *of, const struct trace_fact *fact)
 {
@@ -432,7 +435,8 @@ static struct lost rows_lost(const struct run *run, size_t from)
     return lost;
 }
 
-/* `losses`: where its own begin. */
+/* Returns what the file that was read last tells of itself. `losses`: the index of its first loss.
+ */
 static struct part part_said(const struct run *run, uint32_t number, size_t losses)
 {
     return (struct part){.number = number,
@@ -447,8 +451,8 @@ static struct part part_said(const struct run *run, uint32_t number, size_t loss
         .recovered = run_fact(run, "totals.recovered.cut_bytes")};
 }
 
-/* The file that has been read is one more part. The newest part's word holds, in whatever order
- * they come. */
+/* Adds the file that has been read as one more part. The newest part's facts are kept, in whatever
+ * order the parts come. */
 static void part_add(struct run *run, struct facts *before, const struct part *part)
 {
     bool newest = true;
@@ -460,7 +464,8 @@ static void part_add(struct run *run, struct facts *before, const struct part *p
     *before = older;
 }
 
-/* One trace under two names would count twice. Of other tools' files it is not known. */
+/* Whether the part is not among the files already: one trace under two names would count twice.
+ * Other tools' files do not tell, and pass. */
 static bool is_fresh(const struct run *run, uint32_t number, char error[256])
 {
     for (size_t i = 0; run->ours && run->base && i < run->part_count; i++) {
@@ -474,7 +479,8 @@ static bool is_fresh(const struct run *run, uint32_t number, char error[256])
     return true;
 }
 
-/* Parts of one run have one process and one time base. */
+/* Whether the file is of the same run: the parts of a run share the process id and the time base.
+ */
 static bool same_run(const struct run *run, uint32_t pid, int64_t base, char error[256])
 {
     if (!run->loading->files || (run->pid == pid && run->base == base)) return true;
@@ -485,7 +491,8 @@ static bool same_run(const struct run *run, uint32_t pid, int64_t base, char err
     return false;
 }
 
-/* A file of another tool's that has nothing of a GPU says nothing here. */
+/* Whether the file had something to report. Another tool's file without any call or GPU work has
+ * not. */
 static bool is_understood(const struct run *run, size_t known, char error[256])
 {
     if (run->ours || run->work_count + run->call_count > known) return true;
@@ -509,7 +516,8 @@ static bool is_merged(void *of)
     return run->loading->merged;
 }
 
-/* Its GPUs are numbered anew, and what its files say of themselves stands a level deeper. */
+/* Whether the file is no merge, which cannot be reported: it numbers GPUs anew, and its files'
+ * facts stand a level deeper. */
 static bool single(const struct run *run, char error[256])
 {
     if (!run->loading->merged) return true;

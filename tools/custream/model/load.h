@@ -1,10 +1,11 @@
-/* Between load.c and settle.c: what is only known while a run is loaded. */
+/* What load.c and settle.c share: state that a run has only while it is loaded. */
 #ifndef CS_MODEL_LOAD_H
 #define CS_MODEL_LOAD_H
 
 #include "tools/custream/model/model.h"
 
-/* Words of the format, as numbers of texts. The kinds of work come first, as in enum work_kind. */
+/* Words of the trace format, as numbers of texts. The kinds of work come first, in the order of
+ * enum work_kind. */
 #define WORDS(WORD) \
     WORD(KERNEL, "kernel") WORD(COPY, "gpu_memcpy") WORD(SET, "gpu_memset") \
     WORD(GRAPH, "gpu_graph") WORD(GPU_RANGE, "gpu_range") WORD(DRIVER, "cuda_driver") \
@@ -18,7 +19,7 @@
 #define WORD_ENUMERATOR(word, spelled) WORD_##word,
 enum word { WORDS(WORD_ENUMERATOR) WORD_COUNT };
 
-/* The answer of the last look-up: most rows are of the same thread and stream as the one before. */
+/* The last look-up and its answer: most rows have the same thread and stream as the row before. */
 struct nearest {
     uint64_t key;
     uint32_t index;
@@ -29,17 +30,17 @@ struct loading {
     struct nearest last_stream, last_thread;
     text words[WORD_COUNT];
     struct numbers devices, streams,
-        threads;                /* indices, by ordinal; ordinal and lane; pid and tid */
-    struct numbers calls, ways; /* enum cs_call, enum cs_way, by the text that names one */
-    struct numbers open_ranges; /* indices, by text */
-    uint32_t first_shape;       /* of the file's, in the run */
+        threads;                /* indices; keys: the ordinal; ordinal and lane; pid and tid */
+    struct numbers calls, ways; /* enum cs_call and enum cs_way, by the number of the name's text */
+    struct numbers open_ranges; /* indices of the process's ranges, by their id's text */
+    uint32_t first_shape;       /* the index in run->shapes of the file's first shape */
     unsigned files;
-    bool merged; /* by custream merge: the header says so */
+    bool merged; /* the header says that custream merge made the file */
     void (*progress)(void *of, uint64_t bytes);
     void *progress_of;
 };
 
-/* run_init() with texts, which may have been another run's. */
+/* Does what run_init() does, with given texts, which may be another run's. */
 void run_begin(struct run *run, struct texts texts);
 void facts_free(struct facts *facts);
 

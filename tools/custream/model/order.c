@@ -1,8 +1,6 @@
-/*
- * One pass over the calls in the order in which the host made them, with what each stream still has
- * before it. A stream's own order, events, host functions and the legacy default stream each hold
- * new work until a moment that is known, since the trace has when everything ended.
- */
+/* One pass over the calls, in the order in which the host made them, keeps what each stream still
+ * has before it. A stream's own order, events, host functions and the legacy default stream hold
+ * new work until a known moment, since the trace has the ends of everything. */
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
@@ -22,37 +20,37 @@ const struct cause_info cause_info[CAUSES] = {
     [CAUSE_UNKNOWN] = {"unknown", "not known"},
 };
 
-/* Clocks of host and GPU are converted to each other: what seems to have ended so much after what
- * waited for it did not hold it. */
+/* The error of converting between the clocks of host and GPU. Something that seems to have ended
+ * later than this after waiting work began did not hold that work. */
 enum { SKEW_NS = 5000 };
 
-/* A moment before which something cannot begin, and why. */
+/* A moment before which something cannot begin, and the reason. */
 struct point {
     int64_t at, without_legacy; /* INT64_MIN: nothing */
     uint32_t blocker, via, record;
     enum cause cause;
     struct value {
-        uint32_t call, via, record; /* call: it waits for a value in memory, so that this may be
-                                       over later than `at`, and when is not known; NONE */
+        uint32_t call, via, record; /* call: a wait for a value in memory, so that the point may be
+                                       later than `at`, by an unknown time; NONE */
     } value;
 };
 static const struct value no_value = {NONE, NONE, NONE};
 static const struct point nothing = {
     INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN, {NONE, NONE, NONE}};
 
-/* Of a stream: what new work has before it, by what would hold it. */
+/* What new work on a stream has before it, by what would hold that work. */
 struct front {
     struct point own, event;
-    uint32_t context; /* index of struct domain; NONE: its flags or context are not known, and
-                         nothing is said of the legacy stream */
+    uint32_t context; /* index of struct domain; NONE: the stream's flags or context are not known,
+                         and the legacy stream orders nothing for it */
 };
 
-/* A context of a device: where the legacy default stream and the blocking streams wait for each
+/* A context of a device, in which the legacy default stream and the blocking streams wait for each
  * other. */
 struct domain {
     struct side {
         struct point front;
-        uint32_t value_stream; /* the stream that has front.value before it */
+        uint32_t value_stream; /* the stream on which front.value waits */
     } legacy, blocking;
 };
 
@@ -62,11 +60,11 @@ struct order {
     struct front *fronts;
     struct domain *domains;
     size_t domain_count;
-    struct point *records; /* by number of the event's last record */
+    struct point *records; /* the last record of each event, by the index in `events` */
     size_t record_count, record_capacity;
-    struct numbers events;                        /* an event's number: index of records */
-    uint32_t *callback_of_stream, *next_callback; /* the callbacks of each stream as lists, in order
-                                                     of when they were enqueued */
+    struct numbers events; /* index in `records`, by an event's number */
+    uint32_t *callback_of_stream,
+        *next_callback; /* the callbacks of each stream as a list, in the order of `enqueued` */
 };
 
 static struct point later(struct point a, struct point b)
@@ -80,7 +78,7 @@ static struct point later(struct point a, struct point b)
 
 /* --- what the legacy default stream orders --- */
 
-/* What work on the stream has to wait for because of it. */
+/* Returns what work on the stream has to wait for because of the legacy default stream. */
 static struct point barrier(const struct order *o, uint32_t stream)
 {
     const struct front *front = &o->fronts[stream];
@@ -94,7 +92,8 @@ static struct point barrier(const struct order *o, uint32_t stream)
     return p;
 }
 
-/* Something was put on the stream: the other side of the barrier has it before it. */
+/* Notes that something was enqueued on the stream: the other side of the barrier has to wait for
+ * it. */
 static void enqueue(struct order *o, uint32_t stream, struct point p)
 {
     const struct front *front = &o->fronts[stream];
@@ -102,7 +101,8 @@ static void enqueue(struct order *o, uint32_t stream, struct point p)
     struct domain *domain = &o->domains[front->context];
     struct side *side =
         o->run->streams[stream].origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
-    if (side->value_stream == stream) side->front.value = no_value; /* as the stream goes on */
+    if (side->value_stream == stream)
+        side->front.value = no_value; /* p tells whether the value still holds the stream */
     if (side->front.value.call == NONE) side->value_stream = p.value.call == NONE ? NONE : stream;
     side->front = later(side->front, p);
 }
@@ -115,7 +115,8 @@ static struct point front_of(const struct order *o, uint32_t stream)
 
 /* --- calls --- */
 
-/* The latest of what may have held the work; a moment after its begin did not hold it. */
+/* Keeps the later of two points that may have held the work. A moment after the work's begin did
+ * not hold it. */
 static void consider(struct point *chosen, struct point p, int64_t begin)
 {
     if (p.at == INT64_MIN || p.at > begin + SKEW_NS) return;
@@ -124,8 +125,8 @@ static void consider(struct point *chosen, struct point p, int64_t begin)
     *chosen = later(*chosen, p);
 }
 
-/* What is known does not explain why the work began so late: a value that was waited for does, on
- * its own stream or behind what that waits for. */
+/* Names a wait for a value in memory as the reason why work began so late, when nothing known
+ * explains that: one on the work's own stream, or before what it waits for. */
 static void consider_value(
     struct point *chosen, const struct front *front, const struct point *legacy, int64_t begin)
 {
@@ -166,8 +167,8 @@ static int by_end(const void *a, const void *b)
     return ORDER(((const struct ended *)a)->at, ((const struct ended *)b)->at);
 }
 
-/* Nodes of one launch: each waits for one that ended before it began, if any has. Which edges the
- * graph has is not known; the last one to end is named. */
+/* Sets the holds of a graph launch's nodes. The graph's edges are not known, so each node is held
+ * by the last one that ended before it began, if any did. */
 static void hold_nodes(struct order *o, const struct call *call)
 {
     const struct run *run = o->run;
@@ -211,10 +212,11 @@ static void order_record(struct order *o, uint32_t index)
     const struct call *call = &o->run->calls[index];
     if (!call->what || (call->stream == NONE && !call_how(call, CS_HOW_WIDE))) return;
     struct point p = nothing;
-    if (call->external) p = nothing; /* when the event will have been recorded is not known */
+    if (call->external) p = nothing; /* it is not known when the event will be recorded */
     else if (call->stream != NONE)
         enqueue(o, call->stream,
-            p = front_of(o, call->stream)); /* on the legacy stream it is a barrier, as work is */
+            p = front_of(
+                o, call->stream)); /* on the legacy stream a record is a barrier, as work is */
     else
         for (uint32_t s = 0; s < o->run->stream_count; s++) p = later(p, front_of(o, s));
     p.record = p.value.record = index;
@@ -243,15 +245,15 @@ static void order_wait(struct order *o, uint32_t index)
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
 }
 
-/* Its callback is the last that was enqueued before the call returned; those before it belong to
- * calls that are gone. */
+/* Takes the call's callback: the last one that was enqueued before the call returned. Earlier ones
+ * belong to calls that are lost. */
 static void order_host_function(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
     const struct callback *callbacks = o->run->callbacks;
     uint32_t *next = &o->callback_of_stream[call->stream];
     if (*next == NONE || callbacks[*next].enqueued > call->end)
-        return; /* it was captured, or not recorded */
+        return; /* the function was captured, or its run is not recorded */
     while (
         o->next_callback[*next] != NONE && callbacks[o->next_callback[*next]].enqueued <= call->end)
         *next = o->next_callback[*next];
@@ -316,7 +318,7 @@ static void callbacks_make(struct order *o)
     o->next_callback = array_none(run->callback_count);
     o->callback_of_stream = array_none(run->stream_count);
     for (uint32_t i = (uint32_t)run->callback_count;
-        i-- > 0;) { /* the last first: each goes in front */
+        i-- > 0;) { /* backwards, as each goes to the front of its list */
         const uint32_t stream = run->callbacks[i].stream;
         if (stream == NONE) continue;
         o->next_callback[i] = o->callback_of_stream[stream];

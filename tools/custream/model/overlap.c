@@ -2,23 +2,23 @@
 
 #include "tools/custream/model/views.h"
 
-/* --- The work of each stream in order of time, and how long the stream had been busy at any time.
- * --- */
+/* --- timelines: a stream's work in order of time --- */
 
 struct timeline {
-    const uint32_t *works; /* run->works of the stream, in order of begin */
+    const uint32_t *works; /* the stream's indices in run->works, in order of begin */
     int64_t *end;          /* by the same place: when this work and all before it had ended */
-    int64_t *busy;         /* likewise: how long at least one of them ran */
+    int64_t *busy;         /* by the same place: how long any work up to this one ran */
     uint32_t count;
-    uint32_t cursor; /* where the last question was answered: the next one is near */
+    uint32_t cursor; /* the place of the last answer: the next one is near it */
 };
 
 struct timelines {
     struct timeline *by_stream;
     uint32_t *busiest; /* streams that have work, device by device, the busiest first */
-    uint32_t *first;   /* by device: its first among `busiest`; its last is before the next one's */
+    uint32_t *first; /* by device: the place of its first in `busiest`; the next device's entry ends
+                        its streams */
     struct groups works; /* by stream */
-    int64_t *times;      /* memory of all timelines */
+    int64_t *times;      /* the memory of all timelines' `end` and `busy` */
 };
 
 static uint32_t stream_of_work(const void *run, size_t i)
@@ -104,8 +104,8 @@ static int64_t begin_at(const struct timeline *timeline, const struct run *run, 
     return run->works[timeline->works[place]].begin;
 }
 
-/* From the cursor in steps of twice the length, then by halves: most questions are a few places
- * away from the last one. */
+/* Returns the place of the last work that had begun at `at`; NONE. Searches from the cursor, in
+ * steps that double, then by halves: most answers are near the last one. */
 static uint32_t timeline_last(struct timeline *timeline, const struct run *run, int64_t at)
 {
     if (!timeline->count || begin_at(timeline, run, 0) > at) return NONE;
@@ -141,8 +141,8 @@ static uint32_t timeline_running(struct timeline *timeline, const struct run *ru
                                                                       : NONE;
 }
 
-/* From place `at` on, the end of the time in which the timeline was never idle; *next: the place
- * behind it. */
+/* Returns when the stream was next idle after the begin of the work at place `at`. *next: the first
+ * place after that. */
 static int64_t stretch(
     const struct timeline *timeline, const struct run *run, uint32_t at, uint32_t *next)
 {
@@ -167,10 +167,11 @@ static int64_t timeline_together(
     return together;
 }
 
-/* --- How many streams of a device had work that was enqueued and not done, at any time. --- */
+/* --- how many streams of a device had work that was enqueued and not done, at any time --- */
 
 struct queued {
-    int64_t *begins, *ends; /* of the times in which a stream had work, each in order */
+    int64_t *begins,
+        *ends; /* begins and ends of the times in which a stream had work, each sorted */
     size_t count;
     bool made;
 };
@@ -180,7 +181,8 @@ static int by_time(const void *left, const void *right)
     return ORDER(*(const int64_t *)left, *(const int64_t *)right);
 }
 
-/* Work of a stream that was enqueued before the work before it was done is one time with it. */
+/* Makes the times of a device. Work that was enqueued before its stream's earlier work was done
+ * extends that work's time. */
 static void make(
     struct queued *queued, const struct run *run, const struct hold *holds, uint32_t device)
 {
@@ -221,34 +223,34 @@ static size_t queued_streams(struct queued *queued, const struct run *run, const
 
 /* --- late work --- */
 
-/* Streams of a device that are asked whether they were at work, the busiest ones: a bound for
+/* How many of a device's streams, the busiest ones, are tested for having been at work: a bound for
  * programs with thousands. */
 enum { STREAMS_ASKED = 64 };
 
-/* A time that a piece of work waited. */
+/* A time in which a piece of work waited. */
 struct wait {
     int64_t from, to;
     enum cause cause;
-    uint32_t behind; /* the stream, where the rule names one; NONE */
+    uint32_t behind; /* the stream that was at work, if the cause names it; NONE */
 };
 
-/* What is left of a wait for the work behind: if the first kernel behind it had begun earlier, so
- * had those that follow it at once. */
+/* The part of a wait that is left for work behind the one that waited: if that one had begun
+ * earlier, work that follows it at once would have, too. */
 struct rest {
     struct late late;
     int64_t left;
-    int64_t end;    /* of the work before */
-    uint32_t works; /* judged so far */
+    int64_t end;    /* when all work so far on the stream had ended */
+    uint32_t works; /* how many pieces of the stream's work are judged */
 };
 
 struct search {
     const struct run *run;
     const struct hold *holds;
     struct timelines timelines;
-    int64_t *moved; /* by place on the timelines: how much of this work and all before it on its
-                       timeline could have run earlier */
-    struct queued *queued;   /* by device; made when first asked */
-    struct host_wait *waits; /* by call: that which its thread came from */
+    int64_t *moved; /* by place on the timelines: how many ns of this work and all before it on its
+                       stream could have run earlier */
+    struct queued *queued;   /* by device; made on first use */
+    struct host_wait *waits; /* by call: its thread's last wait before it */
     struct rest *rests;      /* by stream */
     struct overlap *found;
 };
@@ -263,7 +265,8 @@ static int64_t *moved_of(const struct search *s, uint32_t stream)
     return s->moved + (s->timelines.by_stream[stream].works - s->timelines.works.members);
 }
 
-/* Of work that had begun before `at`; of what is under way then, what has run of it. */
+/* Returns how much could have run earlier of the stream's work that had begun before `at`. Work
+ * that was running at `at` counts with at most the time for which it had run. */
 static int64_t moved_until(struct search *s, uint32_t stream, int64_t at)
 {
     struct timeline *timeline = &s->timelines.by_stream[stream];
@@ -273,8 +276,8 @@ static int64_t moved_until(struct search *s, uint32_t stream, int64_t at)
     return before + earlier(moved[last] - before, at - s->run->works[timeline->works[last]].begin);
 }
 
-/* How long the stream was at work, less what could have run earlier itself: beside that nothing is
- * gained. */
+/* Returns how long the stream was at work, less the part that could have run earlier itself:
+ * running beside that part gains nothing. */
 static int64_t busy_between(struct search *s, uint32_t stream, int64_t from, int64_t to)
 {
     struct timeline *timeline = &s->timelines.by_stream[stream];
@@ -284,8 +287,8 @@ static int64_t busy_between(struct search *s, uint32_t stream, int64_t from, int
            (timeline_busy(timeline, s->run, from) - moved_until(s, stream, from));
 }
 
-/* Whether the last work of the stream that had begun before `to`, or the one before it, ended just
- * before: it may have made room. */
+/* Whether one of the stream's last two works that had begun before `to` ended just before `to`: it
+ * may have made room. */
 static bool made_room(struct search *s, uint32_t stream, int64_t to)
 {
     struct timeline *timeline = &s->timelines.by_stream[stream];
@@ -297,8 +300,9 @@ static bool made_room(struct search *s, uint32_t stream, int64_t to)
     return false;
 }
 
-/* Whether the wait can be for that stream's work. Legacy order and the host wait until all is done,
- * and are not over while it runs. A kernel makes room as its first blocks end, and may go on. */
+/* Whether the wait can be for that stream's work. Legacy order and the host wait until all work is
+ * done, so none runs when the wait ends. A kernel makes room as its first blocks end, and may go
+ * on. */
 static bool eligible(struct search *s, const struct wait *wait, uint32_t stream)
 {
     const struct stream *other = &s->run->streams[stream];
@@ -313,7 +317,8 @@ static bool eligible(struct search *s, const struct wait *wait, uint32_t stream)
     return last != NONE && timeline->end[last] <= wait->to;
 }
 
-/* The stream of the same device that was longest at work in that time; NONE. *busy: how long. */
+/* Returns the stream of the same device that was at work longest during the wait; NONE. *busy: how
+ * long. */
 static uint32_t longest_at_work(
     struct search *s, const struct wait *wait, uint32_t waiting, int64_t *busy)
 {
@@ -332,13 +337,14 @@ static uint32_t longest_at_work(
 
 /* --- what work waited for --- */
 
-/* Ready, and not begun: the device had no room. A stream that copied in the same direction, or the
- * cause that the device's load tells. */
+/* Finds why work that was ready had not begun: another copy in the same direction ran, kernels
+ * filled the device, or more streams had work than there are hardware queues. */
 static void judge_ready(struct search *s, const struct work *work, struct wait *wait)
 {
     const uint32_t device = work_device(s->run, work);
     const uint32_t begin = s->timelines.first[device], end = s->timelines.first[device + 1];
-    const int64_t at = wait->to - RELEASE_NS; /* what ended then, or later, made room */
+    const int64_t at =
+        wait->to - RELEASE_NS; /* work that still ran then may have made room by ending */
     double filled = 0;
     for (uint32_t i = begin; i < end && i - begin < STREAMS_ASKED; i++) {
         const uint32_t other =
@@ -358,8 +364,8 @@ static void judge_ready(struct search *s, const struct work *work, struct wait *
         wait->cause = CAUSE_HARDWARE_QUEUE;
 }
 
-/* The waits of one piece of work, in order of time; how many. `own`: when all work before it on its
- * stream had ended. */
+/* Fills in the waits of one piece of work, in order of time, and returns how many. `own`: when all
+ * work before it on its stream had ended. */
 static int waits_of(struct search *s, uint32_t number, int64_t own, struct wait waits[4])
 {
     const struct work *work = &s->run->works[number];
@@ -398,7 +404,7 @@ static void keep(struct search *s, struct late late, int64_t lost)
     array_add(found->lates, found->late_count, found->late_capacity, late);
 }
 
-/* One wait of a work that may still lose `budget`; what it lost. */
+/* Judges one wait of a work that can still lose `budget` ns, and returns what the wait lost. */
 static int64_t lose(struct search *s, uint32_t number, struct wait *wait, int64_t budget)
 {
     const uint32_t own = s->run->works[number].stream;
@@ -419,8 +425,8 @@ static int64_t lose(struct search *s, uint32_t number, struct wait *wait, int64_
     return lost;
 }
 
-/* Work that came at once behind work that waited would have moved with it, as far as it was
- * enqueued. How much of it. */
+/* Judges work that came at once behind work that waited: it would have moved with that one, as far
+ * as it was enqueued. Returns how much of it. */
 static int64_t follow(struct search *s, uint32_t number, struct rest *rest)
 {
     const struct work *work = &s->run->works[number];
@@ -471,11 +477,10 @@ static int by_loss(const void *left, const void *right)
     return ORDER(b->lost, a->lost) ?: by_pair(left, right);
 }
 
-/* A pair counts if it lost more than this share of the device's span: less cannot be told from
- * chance. */
+/* The share of the device's span that a pair must have lost to count: less may be chance. */
 static const double PAIR_SHARE = 0.01;
-/* And if the two were together for less than this share of the time of the one that was less at
- * work: others do overlap, now and then not. */
+/* The share of the less busy stream's time for which a pair may have overlapped and still count:
+ * pairs above it do overlap, only not always. */
 static const double TOGETHER_SHARE = 0.1;
 
 static bool counts(const struct search *s, const struct idles *idles, const struct pair *pair)

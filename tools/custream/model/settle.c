@@ -1,4 +1,4 @@
-/* When all rows are there: puts them in order and ties them to each other. */
+/* Puts the rows in order and ties them to each other, once all are loaded. */
 
 #include "tools/custream/model/load.h"
 
@@ -14,8 +14,8 @@ struct groups groups_make(size_t group_count, size_t row_count,
     for (size_t i = 0; i < row_count; i++)
         if (group(of, i) != UINT32_MAX) groups.begins[group(of, i) + 2]++;
     for (size_t g = 2; g <= group_count; g++) groups.begins[g] += groups.begins[g - 1];
-    uint32_t *next = groups.begins + 1; /* where each group begins; when all are in, where it ends,
-                                           which is where the next one begins */
+    uint32_t *next = groups.begins +
+                     1; /* where each group's next member goes; at last, the next group's begin */
     for (size_t i = 0; i < row_count; i++)
         if (group(of, i) != UINT32_MAX) groups.members[next[group(of, i)]++] = (uint32_t)i;
     return groups;
@@ -30,7 +30,8 @@ void groups_free(struct groups *groups)
 
 /* --- order --- */
 
-/* The longer first where two begin at once: what encloses comes before what it encloses. */
+/* Of two that begin at once, the longer comes first: what encloses comes before what it encloses.
+ */
 static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_end)
 {
     return ORDER(a_begin, b_begin) ?: ORDER(b_end, a_end);
@@ -55,7 +56,7 @@ static int callbacks_by_time(const void *a, const void *b)
 static int works_by_time(const void *a, const void *b)
 {
     const struct work *x = a, *y = b;
-    return by_time(x->begin, -x->end, y->begin, -y->end); /* here the shorter first */
+    return by_time(x->begin, -x->end, y->begin, -y->end); /* the shorter first */
 }
 
 static int parts_by_number(const void *a, const void *b)
@@ -63,7 +64,7 @@ static int parts_by_number(const void *a, const void *b)
     return ORDER(((const struct part *)a)->number, ((const struct part *)b)->number);
 }
 
-/* Most come in order. */
+/* Sorts rows. Most tables are in order already, so this is tested first. */
 static void sort(void *rows, size_t count, size_t size, int (*order)(const void *, const void *))
 {
     size_t i = 1;
@@ -82,7 +83,7 @@ static int ties_by_number(const void *a, const void *b)
     return ORDER(((const struct tie *)a)->correlation, ((const struct tie *)b)->correlation);
 }
 
-/* The calls that have a correlation, by it. */
+/* Returns the calls that have a correlation, sorted by it. */
 static struct tie *ties_make(struct run *run, size_t *count)
 {
     size_t n = 0;
@@ -97,7 +98,8 @@ static struct tie *ties_make(struct run *run, size_t *count)
     return ties;
 }
 
-/* Works mostly begin in the order of their calls. */
+/* Returns the call with a correlation. *next is tried first: works mostly begin in the order of
+ * their calls. */
 static const struct tie *tie_find(
     const struct tie *ties, size_t count, uint32_t correlation, size_t *next)
 {
@@ -128,11 +130,11 @@ static void tie_works(struct run *run)
         struct call *call = &run->calls[run->works[i].call];
         run->works_of[call->work + call->works++] = (uint32_t)i;
         if (call->stream == NONE)
-            call->stream = run->works[i].stream; /* another tool's call does not say */
+            call->stream = run->works[i].stream; /* another tool's call does not name its stream */
     }
 }
 
-/* What the works say of their calls, before any are set apart. */
+/* Marks the calls whose work has ended, before a sample is set apart. */
 static void end_calls(struct run *run)
 {
     struct numbers calls = {0};
@@ -146,8 +148,8 @@ static void end_calls(struct run *run)
     numbers_free(&calls);
 }
 
-/* No gap and no order can be told of a sample. Its work stands apart, and for all else there is
- * none. */
+/* Moves the works of a sample to `sampled`: as most work is missing, neither gaps nor order can be
+ * told from it. For all else the run has no work. */
 static void set_sample_apart(struct run *run)
 {
     if (!run_sample(run)) return;
@@ -173,10 +175,10 @@ static bool is_of_event(const struct call *call)
                              kind == CS_KIND_QUERY);
 }
 
-/* Of which calls nothing can be said from the calls that recorded their events. */
+/* Marks the calls with an event of which nothing follows from the calls that recorded it. */
 static void settle_events(struct run *run)
 {
-    struct numbers elsewhere = {0}; /* 1, by event */
+    struct numbers elsewhere = {0}; /* by event: 1 */
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         if (call->elsewhere && call->what && !call->result)
@@ -193,21 +195,23 @@ static void settle_events(struct run *run)
 /* --- ranges --- */
 
 enum {
+    /* A part's end cuts all ranges of a thread at one moment; nested ones go on a nanosecond apart.
+     */
     PIECES_APART_NS = 10000
-}; /* a thread's ranges are cut at one moment; those in each other go on a nanosecond apart */
-
-/* Pieces that go on, each behind those of the same range's name: of ranges in each other the outer
- * one first, as they go on. */
-struct pieces {
-    struct numbers first, last; /* by name */
-    uint32_t *next;             /* by range */
 };
 
-/* What pieces of one range have in common. */
+/* Pieces that go on in the next part, as a list for each range's name. Nested ranges of one name
+ * stand in it outer one first, the order in which they go on. */
+struct pieces {
+    struct numbers first, last; /* by name: the first and last piece of its list */
+    uint32_t *next;             /* by range: the next piece in the list */
+};
+
+/* Returns the name that all pieces of one range share. */
 static text piece_name(struct run *run, const struct range *range)
 {
     const uint32_t name[] = {range->thread, range->id, range->name, range->domain};
-    return text_number(&run->texts, (const char *)name, sizeof name); /* its bytes are its name */
+    return text_number(&run->texts, (const char *)name, sizeof name); /* the bytes as a text */
 }
 
 static void piece_push(struct pieces *pieces, text name, uint32_t range)
@@ -227,20 +231,20 @@ static uint32_t piece_pop(struct pieces *pieces, text name)
     return range;
 }
 
-/* The range that the piece at `i` is the rest of; NONE: it is not in the files. */
+/* Returns the range that the piece at `i` continues; NONE: it is not in the files. */
 static uint32_t piece_before(struct pieces *pieces, const struct run *run, text name, size_t i)
 {
     const struct range *piece = &run->ranges[i];
     if (piece->id)
         return numbers_get(&pieces->first, name,
-            NONE); /* its number is no other's, and its pieces may begin at once */
+            NONE); /* its id is unique, and pieces of several may begin at once */
     if (!piece->continued) return NONE;
     for (uint32_t range; (range = piece_pop(pieces, name)) != NONE;)
         if (piece->begin - run->ranges[range].end <= PIECES_APART_NS) return range;
     return NONE;
 }
 
-/* A range that is cut where a part of the trace ends is one range. */
+/* Joins the pieces of a range that the ends of parts have cut. */
 static void join_ranges(struct run *run)
 {
     struct pieces pieces = {.next = array_none(run->range_count)};
@@ -266,7 +270,7 @@ static void join_ranges(struct run *run)
 
 /* --- the rest --- */
 
-/* From the n-th of the file's deviceProperties. */
+/* Reads a device's properties from the n-th of the file's deviceProperties. */
 static void settle_device(struct run *run, struct device *device, unsigned n)
 {
     const struct {
@@ -345,7 +349,7 @@ void run_settle(struct run *run)
     sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time);
     join_ranges(run);
     sort(run->ranges, run->range_count, sizeof *run->ranges,
-        ranges_by_time); /* which are longer now */
+        ranges_by_time); /* joined ranges are longer now */
     sort(run->parts, run->part_count, sizeof *run->parts, parts_by_number);
     sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
     settle_span(run);

@@ -105,11 +105,11 @@ void tally_add(struct tally *tally, int64_t duration)
     if (!tally->times || duration < tally->shortest) tally->shortest = duration;
     if (duration > tally->longest) tally->longest = duration;
     if (__builtin_add_overflow(tally->total, duration, &tally->total))
-        tally->total = INT64_MAX; /* a damaged file: times of decades */
+        tally->total = INT64_MAX; /* only a damaged file has times of decades */
     tally->times++;
 }
 
-/* Those of equal length in the order of their keys: the same file makes the same table. */
+/* Equal totals are in the order of their keys, so that the same file makes the same table. */
 static int longer_first(const void *a, const void *b)
 {
     const struct tally *one = a, *other = b;
@@ -158,7 +158,7 @@ void tallies_free(struct tallies *tallies)
 
 /* --- names --- */
 
-/* Bytes of a name: a template's arguments can be thousands. */
+/* Limits of a name in bytes: one with a template's arguments can have thousands. */
 enum { NAME_MOST = 96, NAME_HEAD = 64, NAME_TAIL = 24 };
 
 const char *stream_label(struct report *report, const struct run *run, uint32_t stream)
@@ -173,7 +173,7 @@ const char *thread_label(struct report *report, const struct run *run, uint32_t 
     return report_text(report, "%s %u", t->name ? text_in(run, t->name) : "thread", t->tid);
 }
 
-/* The same place, or the next one where no character of UTF-8 is cut. */
+/* Returns `at`, or the next place where no UTF-8 character is cut. */
 static const char *whole_characters(const char *at)
 {
     while ((*at & 0xc0) == 0x80) at++;

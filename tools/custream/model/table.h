@@ -1,8 +1,6 @@
-/*
- * What a report says, before anybody knows how it is printed: tables of named columns. Sections
- * fill them (section.h), printers show them as text, JSON, CSV or HTML, `--fail-if` and `custream
- * diff` read them.
- */
+/* The tables of named columns that a report consists of, in no printed form yet. Sections
+ * (report/section_*.c) fill them; printers show them as text, JSON, CSV or HTML; `--fail-if` and
+ * `custream diff` read them. */
 #ifndef CS_MODEL_TABLE_H
 #define CS_MODEL_TABLE_H
 
@@ -10,13 +8,12 @@
 
 #include "tools/custream/model/model.h"
 
-/* What a column is besides, as bits. */
+/* Bits of struct column's `role`. */
 enum column_role {
     COLUMN_NAMES =
-        1, /* of what the row tells: rows of two reports with the same names are the same thing */
-    COLUMN_CUT_END =
-        2, /* a text that is too wide for its column is cut at its end, not in the middle */
-    COLUMN_BELOW = 4, /* where it is printed as text, it has lines of its own below the row */
+        1, /* names the row's thing: rows of two reports with equal names are the same thing */
+    COLUMN_CUT_END = 2, /* a text that is too wide is cut at its end, not in the middle */
+    COLUMN_BELOW = 4,   /* in text, the cell has lines of its own below the row */
 };
 
 struct column {
@@ -24,77 +21,77 @@ struct column {
         *title; /* key: for programs, kept for ever ("idle_ns"); title: for people ("idle") */
     enum unit unit;
     unsigned role; /* enum column_role */
-    unsigned from; /* of rows that are tallies: the cell, CELL_TIMES and so on */
+    unsigned from; /* the value that a tally gives this column: CELL_TIMES and so on */
 };
 
 struct cell {
-    const char *text; /* of UNIT_TEXT; NULL: empty */
-    double number;    /* of the others; NAN: not known, printed as "-", null or nothing */
+    const char *text; /* the value in a UNIT_TEXT column; NULL: empty */
+    double number; /* the value in other columns; NAN: not known, printed as "-", null or nothing */
 };
 
 struct table {
     const char *key, *title; /* "idle", "Where the GPU was idle" */
-    const char *note;        /* what to know when reading it; NULL */
-    const char *none;        /* its heading where it has no rows; NULL: its title */
+    const char *note;        /* a hint for the reader; NULL: none */
+    const char *none;        /* the heading of a table without rows; NULL: `title` */
     const struct column *columns;
     size_t column_count;
     struct cell *cells; /* row_count * column_count */
     size_t row_count, row_capacity;
-    size_t shown; /* in text and HTML: so many rows, and a line that says how many more; 0: all */
+    size_t shown; /* rows that text and HTML show, before a line that counts the others; 0: all */
 };
 
 struct report {
     struct table *tables;
     size_t table_count, table_capacity;
-    char **owned; /* texts that were made for it */
+    char **owned; /* texts from report_text(), which report_free() frees */
     size_t owned_count, owned_capacity;
 };
 
-/* A new table at the end of the report; the pointer holds until the next one. `columns` must
- * outlive the report. */
+/* Adds a table at the end of the report. The pointer holds until the next one is added. `columns`
+ * must outlive the report. */
 struct table *report_table(struct report *report, const char *key, const char *title,
     const struct column *columns, size_t column_count);
-/* A new row, empty: texts NULL, numbers NAN. Its cells stand in the order of the columns, until the
- * next row. */
+/* Adds an empty row: texts NULL, numbers NAN. Returns its cells in the order of the columns; they
+ * hold until the next row is added. */
 struct cell *table_row(struct table *table);
-/* A text made for the report, which owns it. */
+/* Returns a new text that the report owns. */
 const char *report_text(struct report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const struct table *report_find(
     const struct report *report, const char *key); /* NULL: no such table */
-/* A cell by its column's key; "" or NAN where there is no such table (NULL), row or column. */
+/* Return a cell's value by its column's key; "" or NAN: no such table (NULL), row or column. */
 const char *table_text(const struct table *table, size_t row, const char *column);
 double table_number(const struct table *table, size_t row, const char *column);
-double table_sum(const struct table *table,
-    const char *column); /* of the numbers that are known; NAN: no such table */
-/* What a column shows of a cell: its text ("" of NULL), or value_show() of its number into `out`.
- */
+/* Returns the sum of a column's known numbers; NAN: no such table. */
+double table_sum(const struct table *table, const char *column);
+/* Returns a cell's text (NULL: ""), or its number as value_show() writes it into `out`. */
 const char *cell_show(char out[SHOWN_MAX], const struct column *column, const struct cell *cell);
-size_t rows_shown(const struct table *table); /* how many rows people see */
+/* Returns how many rows text and HTML show. */
+size_t rows_shown(const struct table *table);
 void report_free(struct report *report);
 
 /* --- rows while they are added up --- */
 
 enum { TALLY_SUMS = 7 };
 
-/* What is known of all things with one key. Times in ns. */
+/* The sums of all things with one key. Times in ns. */
 struct tally {
     uint64_t key;
     uint64_t times;
     int64_t total, shortest, longest;
-    double sum[TALLY_SUMS]; /* the table's own: bytes, failures */
+    double sum[TALLY_SUMS]; /* sums that each table chooses: bytes, failures, ... */
 };
 
 struct tallies {
-    struct tally *rows; /* in the order in which their keys came, until tallies_sort() */
+    struct tally *rows; /* in the order of their keys' first use, until tallies_sort() */
     size_t count, capacity;
-    struct numbers index; /* rows by key */
+    struct numbers index; /* the index in `rows` of each key */
 };
 
-/* The row of a key, empty if it is new. It holds until the next call. */
+/* Returns the row of a key, and adds an empty one for a new key. It holds until the next call. */
 struct tally *tally_of(struct tallies *tallies, uint64_t key);
 void tally_add(struct tally *tally, int64_t duration);
-/* The longest total first. No row is looked for afterwards. */
+/* Sorts the rows, the longest total first. tally_of() must not be called afterwards. */
 void tallies_sort(struct tallies *tallies);
 void tallies_free(struct tallies *tallies);
 
@@ -103,8 +100,8 @@ static inline double tally_mean(const struct tally *tally)
     return (double)tally->total / (double)tally->times;
 }
 
-/* Where the cells of a tally's row come from, one a column. OWN: the table sets it. SUM: sum[a];
- * RATIO: sum[a] / sum[b], where that is not 0. */
+/* Values of struct column's `from`: where a cell of a tally's row comes from. OWN: the table sets
+ * the cell. SUM: sum[a]; RATIO: sum[a] / sum[b], NAN if sum[b] is 0. */
 enum {
     CELL_OWN,
     CELL_TIMES,
@@ -117,11 +114,13 @@ enum {
 };
 #define CELL_SUM(a)      (CELL_SUM_0 + (a))
 #define CELL_RATIO(a, b) (CELL_RATIO_0 + (a) * TALLY_SUMS + (b))
-/* Rows of all tallies, the longest total first, and frees them. */
+/* Adds a row for each tally, the longest total first, calls `own` to fill the row's CELL_OWN cells,
+ * and frees the tallies. */
 void tallies_put(struct tallies *tallies, struct table *table,
     void (*own)(const void *of, const struct tally *tally, struct cell *row), const void *of);
 
-/* A row of a table whose columns are the array `columns`: its cells in their order. */
+/* Adds a row to a table whose columns are the array `columns`: one CELL() for each, in their order.
+ */
 #define CELL(value) \
     ((struct cell){_Generic((value), char *: (value), const char *: (value), default: NULL), \
         _Generic((value), char *: NAN, const char *: NAN, default: (value))})
@@ -137,12 +136,13 @@ void tallies_put(struct tallies *tallies, struct table *table,
 
 /* --- how a report calls streams, threads and work --- */
 
-/* As the timeline shows it; "stream 13" where it has no name. */
+/* Returns the stream's name as the timeline shows it, or "stream 13" if it has none. */
 const char *stream_label(struct report *report, const struct run *run, uint32_t stream);
-/* Its name and the system's number: "python3 1191"; "thread 1191" where it has no name. */
+/* Returns the thread's name and the system's number: "python3 1191", or "thread 1191" without a
+ * name. */
 const char *thread_label(struct report *report, const struct run *run, uint32_t thread);
-/* A piece of work's name for a sentence: of a long one the middle is left out. Cells that are a
- * name alone have all of it. */
+/* Returns a piece of work's name for a sentence: a long name loses its middle. Cells that consist
+ * of a name show all of it. */
 const char *work_label(struct report *report, const struct run *run, const struct work *work);
 
 #endif

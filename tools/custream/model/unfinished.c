@@ -2,22 +2,20 @@
 
 #include "tools/custream/model/views.h"
 
-/* --- queues: the operations of each stream in the order of their calls, and how far each stream is
- * known to have got --- */
+/* --- queues: a stream's operations in the order of their calls, and how many have ended --- */
 
 struct queues {
     const struct run *run;
-    bool several;             /* contexts: which one a call was for is not known */
-    struct groups operations; /* calls by stream */
-    uint32_t *done;           /* by stream: so many of its operations have ended */
-    uint32_t *place;          /* by call: among its stream's operations */
-    uint32_t
-        *record; /* by call: of a wait, the call that recorded its event; NONE: there is none */
-    uint32_t *domain; /* by stream (domains.h) */
-    uint32_t *legacy; /* by domain: the legacy default stream; NONE */
+    bool several;             /* there are several contexts, and a call does not tell its own */
+    struct groups operations; /* the calls that are operations, by stream */
+    uint32_t *done;           /* by stream: how many of its operations have ended */
+    uint32_t *place;          /* by call: its place among its stream's operations */
+    uint32_t *record;         /* by call: for a wait, the call that recorded its event; NONE */
+    uint32_t *domain;         /* by stream: its context (legacy_domains()) */
+    uint32_t *legacy;         /* by domain: the legacy default stream; NONE */
     struct queue_step {
         uint32_t stream, until;
-    } *steps; /* to be taken */
+    } *steps; /* ends that are still to be followed to other streams */
     size_t step_count, step_capacity;
 };
 
@@ -70,14 +68,15 @@ static void step_add(struct queues *q, uint32_t stream, uint32_t until)
     array_add(q->steps, q->step_count, q->step_capacity, (struct queue_step){stream, until});
 }
 
-/* How many of its operations come before that call. */
+/* Returns how many of the stream's operations come before a call. */
 static uint32_t count_before(const struct queues *q, uint32_t stream, uint32_t call)
 {
     return (uint32_t)FIRST_NOT(
         n, 0, queue_length(q, stream), queue_call(q, stream, (uint32_t)n) < call);
 }
 
-/* What an operation waited for because of the legacy default stream has ended with it. */
+/* Adds what has ended with an operation because the legacy default stream made the operation wait
+ * for it. */
 static void legacy_ends(struct queues *q, uint32_t stream, uint32_t call)
 {
     const uint32_t domain = q->domain[stream];
@@ -90,7 +89,7 @@ static void legacy_ends(struct queues *q, uint32_t stream, uint32_t call)
         if (q->domain[s] == domain && s != stream) step_add(q, s, count_before(q, s, call));
 }
 
-/* The first `until` operations of the stream have ended, and all that they waited for. */
+/* Marks the first `until` operations of the stream as ended, and all that they waited for. */
 static void end_until(struct queues *q, uint32_t stream, uint32_t until)
 {
     step_add(q, stream, until);
@@ -112,8 +111,8 @@ static void end_call(struct queues *q, uint32_t call)
     end_until(q, q->run->calls[call].stream, q->place[call] + 1);
 }
 
-/* A wait or a question of the host's has shown that all on the stream has ended whose calls had
- * returned by then. */
+/* Marks as ended what a wait or query of the host has shown: the stream's operations whose calls
+ * had returned when it began. */
 static void end_before(struct queues *q, uint32_t stream, uint32_t call)
 {
     uint32_t n = count_before(q, stream, call);
@@ -121,7 +120,8 @@ static void end_before(struct queues *q, uint32_t stream, uint32_t call)
     end_until(q, stream, n);
 }
 
-/* Which context is current is not known. */
+/* Marks as ended what a wait for all of a context has shown. With several devices or contexts, it
+ * is not known which one was current. */
 static void end_all_before(struct queues *q, uint32_t call)
 {
     if (q->run->device_count > 1 || q->several) return;
@@ -131,21 +131,21 @@ static void end_all_before(struct queues *q, uint32_t call)
 /* --- one pass over the calls --- */
 
 struct pass {
-    struct numbers nodes;    /* a graph's number: the most nodes that a launch of it had */
-    struct numbers records;  /* an event's number: its last record so far */
-    uint32_t *next_callback; /* by stream: the next of its host functions that ran */
+    struct numbers nodes;    /* by a graph's number: the most nodes that a launch of it had */
+    struct numbers records;  /* by an event's number: its last record so far */
+    uint32_t *next_callback; /* by stream: the place of its next host function that ran */
     struct groups callbacks;
 };
 
-/* The graph of a launch whose nodes are shown one by one; 0. */
+/* Returns the graph of a launch whose nodes are shown one by one; 0: they are not. */
 static uint32_t graph_of_nodes(const struct run *run, const struct call *call)
 {
     const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
     return work && work->node ? work->graph : 0;
 }
 
-/* How many nodes a graph has is not told. A launch with fewer than another one of it had is under
- * way. */
+/* Counts the most nodes that any launch of each graph had, as the trace does not tell how many a
+ * graph has. A launch with fewer has not ended. */
 static void count_nodes(struct pass *pass, const struct run *run)
 {
     for (size_t i = 0; i < run->call_count; i++) {
@@ -166,8 +166,8 @@ static uint32_t stream_of_callback(const void *run, size_t i)
     return ((const struct run *)run)->callbacks[i].stream;
 }
 
-/* A host function that ran belongs to the last call that was made before it was enqueued; functions
- * of calls that are gone come before. */
+/* Takes the host function that ran for this call: the first one that was enqueued during the call.
+ * Earlier ones belong to calls that are lost. */
 static void meet_function(struct queues *q, struct pass *pass, uint32_t index)
 {
     const struct call *call = &q->run->calls[index];
@@ -215,7 +215,7 @@ static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
         if (call->stream != NONE) end_before(q, call->stream, index);
         else if (call->what) meet_event(q, pass, index);
         break;
-    case CS_KIND_COPY: /* back to the host: it returns with the bytes */
+    case CS_KIND_COPY: /* a copy to the host returns when the bytes are there */
         if (call_how(call, CS_HOW_BLOCKS) && cs_call_way(call->call) == CS_WAY_DtoH &&
             call->stream != NONE)
             end_call(q, index);
@@ -270,14 +270,16 @@ static uint32_t queue_legacy_perhaps(const struct queues *q, uint32_t stream)
     return NONE;
 }
 
-/* An operation that takes no time, and has nothing before it, is over. */
+/* Whether the first unfinished operation is over after all: it takes no time, and nothing is before
+ * it. */
 static bool is_over(const struct queues *q, uint32_t stream)
 {
     const uint32_t head = queue_head(q, stream), record = q->record[head];
     const struct call *call = &q->run->calls[head];
     const enum cs_kind kind = call_kind(call);
     if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream))
-        return false; /* nobody tells; as long as nothing is behind it, nobody cares */
+        return false; /* it is not known whether the event was recorded; that only matters if
+                         operations are behind the wait */
     if (kind == CS_KIND_WAIT
             ? record != NONE && !queue_has_ended(q, record)
             : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS)))
@@ -336,7 +338,7 @@ bool unfinished_is_asked(const struct run *run)
 
 /* --- what the head of a stream waits for --- */
 
-/* A value in memory is written by a call that has not had its turn: where; NONE. */
+/* Returns the unfinished call that writes the value in memory; NONE. */
 static uint32_t writer_of(const struct queues *q, uint32_t wait)
 {
     const struct run *run = q->run;
@@ -351,7 +353,7 @@ static uint32_t writer_of(const struct queues *q, uint32_t wait)
     return NONE;
 }
 
-/* No GPU record was to come of it, or none at that time. */
+/* Whether the call gets no GPU record: it was to have none, or none were taken at that time. */
 static bool is_untimed(const struct run *run, const struct call *call)
 {
     if (!call->awaited) return true;
@@ -396,18 +398,20 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
 
 /* --- circles --- */
 
-/* FREE: it goes on once what runs has ended. STUCK: it is part of a circle, or waits for one. */
+/* FREE: the row goes on once running work has ended. STUCK: it is part of a circle, or waits for
+ * one. */
 enum mark { MARK_NEW, MARK_PATH, MARK_FREE, MARK_STUCK };
 
 struct walk {
     const struct queues *q;
     struct unfinished *of;
-    unsigned char *marks; /* by row */
-    uint32_t *path;       /* rows */
+    unsigned char *marks; /* by row: enum mark */
+    uint32_t *path;       /* the rows of the path */
     size_t length;
 };
 
-/* The first stream that the row waits for and that is not known to be free, as a row; NONE. */
+/* Returns the row of the first stream that this row waits for and that is not known to be free;
+ * NONE. */
 static uint32_t next_of(const struct walk *w, uint32_t row)
 {
     const struct unfinished_stream *r = &w->of->streams[row];
@@ -465,7 +469,7 @@ static void circles_find(struct unfinished *of, const struct queues *q)
 static int by_circle_and_call(const void *a, const void *b)
 {
     const struct unfinished_stream *x = a, *y = b;
-    return ORDER(x->circle - 1, y->circle - 1) ?: ORDER(x->call, y->call); /* no circle: the last */
+    return ORDER(x->circle - 1, y->circle - 1) ?: ORDER(x->call, y->call); /* circle 0 comes last */
 }
 
 static void rows_index(struct unfinished *u)

@@ -23,8 +23,8 @@ struct lost parts_lost(const struct run *run)
     return lost;
 }
 
-/* What was recovered may say nothing of the parts before it, and fmax() takes the number of a
- * number and NAN. */
+/* lost_in_all is NAN in a recovered part that does not tell of the parts before it; fmax() ignores
+ * NAN. */
 struct lost parts_lost_in_all(const struct run *run)
 {
     struct lost lost = {0};
@@ -41,8 +41,8 @@ bool parts_continue(const struct run *run)
     return run->part_count && run->parts[run->part_count - 1].continues;
 }
 
-/* A later part takes back what was missed in an earlier one and came. What was recovered says what
- * the part before it said. */
+/* Returns how much is untimed up to this part. A later part takes back work that was missed in an
+ * earlier one and then came. A recovered part's own number is that of the part before it. */
 static double untimed_after(const struct part *part, double before)
 {
     const double sum = before + part->without_times + part->launches_without_kernel;
@@ -67,7 +67,7 @@ struct untimed parts_untimed(const struct run *run)
 
 /* --- occupancy --- */
 
-/* Of a multiprocessor of compute capability 9.0, where the trace does not say: "Technical
+/* Limits of a multiprocessor of compute capability 9.0, used if the trace has none: "Technical
  * Specifications per Compute Capability", CUDA Programming Guide. */
 enum {
     SM_THREADS = 2048,
@@ -75,9 +75,8 @@ enum {
     SM_SHARED = 228 << 10,
     SM_BLOCKS = 32,
     WARP_THREADS = 32,
-    WARP_REGISTER_STEP = 256, /* registers are given to a warp in steps of so many */
-    BLOCK_SHARED_OWN =
-        1 << 10, /* that CUDA takes of a multiprocessor's shared memory for each block */
+    WARP_REGISTER_STEP = 256,   /* a warp gets registers in steps of this size */
+    BLOCK_SHARED_OWN = 1 << 10, /* shared memory that CUDA itself takes for each block */
 };
 
 static uint64_t at_most(uint64_t limit, uint64_t has, uint64_t takes)
@@ -86,7 +85,7 @@ static uint64_t at_most(uint64_t limit, uint64_t has, uint64_t takes)
     return fit < limit ? fit : limit;
 }
 
-/* At least 1: the kernel has run. */
+/* Returns how many blocks a multiprocessor holds at once; at least 1, as the kernel has run. */
 static uint64_t blocks_on_sm(const struct device *device, const struct shape *shape)
 {
     const uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
@@ -120,7 +119,8 @@ bool call_waits(const struct call *call)
            (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
 }
 
-/* The legacy default stream waits for others, so who waits for it may wait for any of them. */
+/* Returns the stream that the call waits for. NONE for the legacy default stream: it waits for
+ * others itself, so the call may wait for any of them. */
 static uint32_t waited_for(
     const struct run *run, const struct call *call, const struct numbers *recorded)
 {
@@ -157,7 +157,7 @@ static const struct range *range_in(
     return &run->ranges[ranges->by_thread.members[place]];
 }
 
-/* The range around each: the nearest before it that has not ended. */
+/* Sets the parent of each of a thread's ranges: the nearest one before it that has not ended. */
 static void parents_make(struct thread_ranges *ranges, const struct run *run, uint32_t thread)
 {
     uint32_t open = NONE;
@@ -231,7 +231,7 @@ bool gap_next(const struct idles *idles, const struct run *run, size_t *at, stru
 
 /* --- before --- */
 
-/* What is missing of the time before `until`. */
+/* Whether works or calls are missing in a time. */
 struct gone {
     bool works, calls;
 };
@@ -255,7 +255,8 @@ struct before before_first_work(const struct run *run, const struct span *device
     struct before before = {
         .ns = gone.works ? NAN : (double)(first - run->begin), .no_call_ns = NAN};
     struct tallies calls = {0};
-    int64_t reached = run->begin, none = 0; /* reached: until here calls are looked at */
+    int64_t reached = run->begin,
+            none = 0; /* reached: the latest end of a call so far; none: ns in no call */
     for (size_t c = 0; c < run->call_count && run->calls[c].begin < first; c++) {
         const struct call *call = &run->calls[c];
         const int64_t end = call->end < first ? call->end : first;
@@ -291,8 +292,8 @@ bool run_has_contexts(const struct run *run)
     return made + primary > 1;
 }
 
-/* By device: the context of its work, NONE where there are several. A stream on which no work ran,
- * but a host function or a wait, is of that one. */
+/* Returns, by device, the context of its work; NONE: there are several. A stream without work, but
+ * with a host function or a wait, belongs to this context. */
 static uint32_t *only_contexts(const struct run *run)
 {
     uint32_t *only = array_zeros(run->device_count, sizeof *only);
@@ -328,7 +329,7 @@ uint32_t *legacy_domains(const struct run *run, size_t *count)
 
 /* --- concurrency --- */
 
-/* Work that has begun, the one that ends first on top: a binary heap. */
+/* The work that has begun, as a binary heap: the one that ends first is on top. */
 struct running {
     struct ending {
         int64_t end;
@@ -337,12 +338,12 @@ struct running {
     size_t count, capacity;
 };
 
-/* Where the sweep is on a device, and which streams are at work there. */
+/* The time that the sweep has reached on a device, and the streams at work at that time. */
 struct now {
     int64_t at;
     uint32_t streams;
-    uint32_t sum; /* of the numbers of these streams, modulo 2^32: the number of the one, where
-                     there is one */
+    uint32_t sum; /* the numbers of these streams, added modulo 2^32: if only one is at work, its
+                     number */
 };
 
 struct sweep {
@@ -350,7 +351,7 @@ struct sweep {
     struct concurrency *result;
     struct running running;
     struct now *devices;
-    uint32_t *depth; /* pieces of work at once, by stream */
+    uint32_t *depth; /* by stream: how many pieces of work run at once */
 };
 
 static void running_push(struct running *running, struct ending ending)
@@ -376,8 +377,8 @@ static struct ending running_pop(struct running *running)
     return first;
 }
 
-/* The time of a device since the sweep was last there: the same streams were at work in all of it.
- */
+/* Adds the time since the sweep's last visit to this device: the same streams were at work in all
+ * of it. */
 static struct now *advance(struct sweep *sweep, uint32_t stream, int64_t to)
 {
     const uint32_t device = sweep->run->streams[stream].device;

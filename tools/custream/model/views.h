@@ -1,95 +1,98 @@
-/* What is asked of a settled run, and answered from its tables. Nothing is kept. */
+/* Questions about a settled run. The answers come from its tables, and the run does not keep them.
+ */
 #ifndef CS_MODEL_VIEWS_H
 #define CS_MODEL_VIEWS_H
 
 #include "tools/custream/model/model.h"
 
-/* Whether every part is there, from the first to the newest one. Also of a run in one file. */
+/* Whether every part is there, from the first to the newest. True for a run in one file. */
 bool parts_all(const struct run *run);
 
-/* What was lost in the parts that are there, and in all up to the newest of them. The parts do not
- * say what was lost in a later one. */
+/* Return what was lost: parts_lost() in the parts that are there, parts_lost_in_all() in all parts
+ * up to the newest of these. Neither counts a part that follows. */
 struct lost parts_lost(const struct run *run);
 struct lost parts_lost_in_all(const struct run *run);
 bool parts_continue(const struct run *run);
 
 /* GPU work that has no times. */
 struct untimed {
-    double without_times, launches; /* the sums of the parts, with work that came in a later part */
-    double all;                     /* both, without that work, of all parts up to the newest one */
-    bool said;                      /* `all` is from what the parts say of all parts */
-    bool at_most;                   /* and some of it may have come since */
+    double without_times, launches; /* sums over the parts, with work that came in a later part */
+    double all;                     /* both, less such work, over all parts up to the newest one */
+    bool said;                      /* the parts themselves tell `all` */
+    bool at_most; /* `all` may be too much: some of that work may have come after the newest part
+                     was written */
 };
 struct untimed parts_untimed(const struct run *run);
 
-/* How much of its device a kernel fills, by its launch: blocks over those that the device holds at
- * once. NAN: not known, or no kernel. */
+/* Returns how much of its device a kernel's launch fills: its blocks, divided by the blocks that
+ * the device holds at once. NAN: not known, or no kernel. */
 double kernel_fills(const struct run *run, const struct work *work);
 
-/* The host's waits for the GPU, seen from the calls that came after them. */
+/* A call's view of the host's last wait for the GPU before it. */
 struct host_wait {
-    uint32_t call;   /* the last one before it on the same thread that waited for the GPU; NONE */
-    uint32_t stream; /* that it waited for; NONE: for several, or not known */
+    uint32_t call;   /* the last call before, on the same thread, that waited for the GPU; NONE */
+    uint32_t stream; /* the stream that `call` waited for; NONE: several, or not known */
 };
 
-/* One by call of the run. The caller frees it. */
+/* Returns an array with one for each call of the run. The caller frees it. */
 struct host_wait *host_waits_make(const struct run *run);
 
 /* Whether the call waits for the GPU: a synchronisation, or a copy that may wait for itself. */
 bool call_waits(const struct call *call);
 
-/* The ranges of each thread as the stack that they were. */
+/* The ranges of each thread, as a stack: which one encloses which. */
 struct thread_ranges {
     struct groups by_thread;
-    uint32_t *parent; /* by place among the members: the place of the range around it; NONE */
+    uint32_t *parent; /* by place in by_thread.members: the place of the enclosing range; NONE */
 };
 
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run);
-/* The innermost range of the thread at that moment, NONE if there is none. *until becomes less if
- * another answer holds earlier than that. */
+/* Returns the innermost range of the thread at the time `at`; NONE: there is none. *until becomes
+ * earlier if the answer changes before it. */
 uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
     int64_t at, int64_t *until);
 void thread_ranges_free(struct thread_ranges *ranges);
 
-/* The times in which a device was idle, whole: all pieces of idles->rows from the end of some work
- * to the begin of the next. */
+/* A time in which a device was idle, from the end of some work to the begin of the next: all pieces
+ * of idles->rows in it together. */
 struct gap {
     int64_t begin, end;
-    int64_t host, launch;  /* how much of it has CAUSE_HOST, and CAUSE_LAUNCH */
-    uint32_t device, next; /* next: the work at its end */
-    uint32_t thread;       /* that enqueued it; NONE */
-    size_t first, last;    /* its pieces: rows [first, last) */
+    int64_t host, launch;  /* ns of the gap with CAUSE_HOST, and with CAUSE_LAUNCH */
+    uint32_t device, next; /* next: the work that ends the gap */
+    uint32_t thread;       /* the thread that enqueued `next`; NONE */
+    size_t first, last;    /* the gap's pieces: idles->rows [first, last) */
 };
 
-/* The gap that begins at row *at, which moves behind it; false: there is no more. */
+/* Reads the gap that begins at row *at, and moves *at behind it; false: no gap is left. */
 bool gap_next(const struct idles *idles, const struct run *run, size_t *at, struct gap *gap);
 
-/* How long a run lasted before each device's first work, and which calls the host was in meanwhile.
- */
+/* The time of a run before a device's first work, and the calls that the host was in meanwhile. */
 struct before {
-    double ns; /* from the first thing in the trace; NAN: earlier work may be missing */
-    text call; /* the one that took the most of it, on all threads together; 0: none was made */
+    double ns; /* counted from the first thing in the trace; NAN: earlier work may be missing */
+    text call; /* the name with the longest calls in that time, all threads summed; 0: no call was
+                  made */
     double times, call_ns;
-    double no_call_ns; /* in which no thread was in a call; NAN: calls are missing there */
+    double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
 };
 
 struct before before_first_work(const struct run *run, const struct span *device);
 
-/* By stream: the number of its context, in which the legacy default stream and blocking streams
- * wait for each other; NONE: it is non-blocking, or not known. The caller's to free. */
+/* Returns, by stream, the number of its context; NONE: the stream is non-blocking, or its context
+ * is not known. In one context, the legacy default stream and the blocking streams wait for each
+ * other. *count: how many contexts. The caller frees the array. */
 uint32_t *legacy_domains(const struct run *run, size_t *count);
 
-/* Whether the program had more than one context in its time: which one was current at a call is not
- * in the trace. */
+/* Whether the program had more than one context. If so, the trace does not tell which one was
+ * current at a call. */
 bool run_has_contexts(const struct run *run);
 
-/* How many streams of each device were at work at once, and how long each was so alone. */
+/* The counts of streams at work that are told apart: 0, 1, 2, and 3 or more. */
 enum { AT_WORK = 4 };
 
 struct concurrency {
     struct device_load {
         int64_t at_work[AT_WORK]; /* ns with 0, 1, 2, and 3 or more streams at work */
-        double stream_time;       /* the sum of its streams' busy times, in ns */
+        double stream_time;       /* the busy times of the device's streams, summed, in ns */
     } *devices;                   /* by index */
     struct stream_load {
         int64_t busy, alone; /* ns; alone: no other stream of its device was at work */
