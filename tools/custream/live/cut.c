@@ -42,7 +42,7 @@ static DIR *folder_of(char *path, int n, const char *more)
     return opendir(path);
 }
 
-/* The writer has a table of descriptors of its own. */
+/* Looks at the descriptors of each thread: the thread that writes has a table of its own. */
 static int look_at_descriptors(int pid, const struct file_at *file)
 {
     char path[128];
@@ -69,12 +69,12 @@ int trace_find(int pid, const char *trace, const struct file_at *file, char path
     char root[64];
     if (*trace != '/') return errno = ENOENT, -1;
     snprintf(root, sizeof root, "/proc/%d/root", pid);
-    const bool through = !access(root, F_OK); /* it has ended, or may not be looked into */
+    const bool through = !access(root, F_OK); /* false: ended, or not this user's */
     snprintf(path, TRACE_ROOM, "%s%s", through ? root : "", trace);
     int fd = look(path, file);
     const int error = errno;
     if (fd < 0 && through && known(file))
-        fd = look(trace, file); /* a link on the way leads on from this command's root */
+        fd = look(trace, file); /* below /proc, an absolute link in the path goes wrong */
     if (fd < 0 && known(file)) fd = look_at_descriptors(pid, file);
     if (fd < 0) errno = error;
     return fd;
@@ -102,7 +102,7 @@ struct extract extract_of(const struct peer *peer, const struct about *about, in
         .until = (int64_t)about->now};
 }
 
-/* --- where it goes --- */
+/* --- where the output goes --- */
 
 bool cut_possible(const char *command, const char *to)
 {
@@ -125,9 +125,10 @@ static bool is_the_trace(const char *command, const char *to, int trace, const c
            true;
 }
 
-/* --- whose a file is --- */
+/* --- whether a file is the process's trace --- */
 
-/* A process that is started anew under the same name takes the file over, device and inode too. */
+/* By its base time. Device and inode do not tell: a process that is started anew with the same file
+ * name writes into the same file. */
 bool extract_is(int fd, const struct extract *extract)
 {
     struct trace_head head;
@@ -153,7 +154,7 @@ static void say_why(const char *command, const struct extract *extract, int erro
 
 /* --- files as they are at one moment --- */
 
-/* A file without a name in that folder, and never memory: a trace may be long. */
+/* An open file without a name, on the file system of `to`. Not a memfd: a trace may be long. */
 static int scratch(const char *to)
 {
     char name[TRACE_ROOM];
@@ -181,7 +182,8 @@ static bool copy_bytes(int from, int to, off_t at, off_t end)
     return true;
 }
 
-/* Files' times go in steps: one written just now may be written again and seem the same. */
+/* Whether nobody wrote between `before` and `after`. File times go in steps, so a file that was
+ * written just now may change again under the same time: `patient` asks for an older time. */
 static bool is_at_rest(const struct stat *before, const struct stat *after, bool patient)
 {
     struct timespec now;
@@ -194,7 +196,8 @@ static bool is_at_rest(const struct stat *before, const struct stat *after, bool
     return same && (!patient || age > 2 * PAUSE_NS);
 }
 
-/* How many bytes are copied at most: another user's file may have no end. 0: it is no trace. */
+/* Returns how many bytes are copied at most: another user's file may have no end. 0: the file has
+ * holes, so it is no trace. */
 static off_t most_of(int file, const struct stat *about)
 {
     enum { MORE = 1 << 30 };
@@ -202,8 +205,8 @@ static off_t most_of(int file, const struct stat *about)
     return lseek(file, 0, SEEK_HOLE) < about->st_size ? 0 : 2 * about->st_size + MORE;
 }
 
-/* The file at one moment: `events_end` bytes never change, and what is behind them is copied until
- * nobody has written meanwhile. -1 with errno. */
+/* Copies the file as it is at one moment. The first `events_end` bytes never change; the rest is
+ * copied again until nobody writes meanwhile. Returns the open copy, or -1 with errno. */
 static int snapshot(int file, const struct extract *extract, const char *to)
 {
     struct stat before, after;
@@ -231,8 +234,8 @@ static int snapshot(int file, const struct extract *extract, const char *to)
 
 struct taken {
     struct one {
-        int fd, pid;                /* pid: whose it is */
-        char path[FD_ROOM], *shown; /* /proc/self/fd/N, and the name that it stands for */
+        int fd, pid;                /* an open file of a trace, and its process */
+        char path[FD_ROOM], *shown; /* /proc/self/fd/N, and the name for people */
     } *each;
     size_t count, capacity;
 };
@@ -254,7 +257,8 @@ static void taken_free(struct taken *taken)
     free(taken->each);
 }
 
-/* "trace.7.json" of "trace.json", and "trace.7-4711.json": parts that have ended. */
+/* Whether a name is that of a part that has ended: "trace.7.json" or "trace.7-4711.json" of
+ * "trace.json". */
 static bool is_part(const char *name, const char *stem, size_t n, const char *extension)
 {
     if (strncmp(name, stem, n) || name[n] != '.' || !isdigit((unsigned char)name[n + 1]))
@@ -264,7 +268,8 @@ static bool is_part(const char *name, const char *stem, size_t n, const char *ex
     return !strcmp(at, extension);
 }
 
-/* Where parts are: beside the trace's name, or beside the open file, if the folder was renamed. */
+/* Opens the folder of the parts: that of the trace's path, or of the open file if the folder was
+ * renamed. */
 static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
 {
     char link[FD_ROOM];
@@ -280,7 +285,8 @@ static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
     return opendir(folder);
 }
 
-/* Parts that ended in that time or later. The newest may have got a part's name by now. */
+/* Takes the parts that ended in the span or later. The newest file may have got a part's name by
+ * now: it is not taken twice. */
 static void take_parts(struct taken *taken, struct extract *extract, const char *path, int newest)
 {
     struct trace_head own, its;
@@ -306,13 +312,13 @@ static void take_parts(struct taken *taken, struct extract *extract, const char 
     if (files) closedir(files);
 }
 
-/* Asks again once it is open: it may have become another file in between. -1 with errno. */
+/* Opens the trace and then asks the process again: its file may have become another one in between.
+ * Returns -1 with errno. */
 static int extract_find(struct extract *extract, char path[TRACE_ROOM])
 {
-    enum {
-        TOGETHER_MS = 3000,
-        EACH_MS = 100
-    }; /* one that does not answer keeps nobody waiting: what it said before counts then */
+    /* How long all answers together, and at least each one, are waited for. A process that does not
+     * answer by then counts as it answered before. */
+    enum { TOGETHER_MS = 3000, EACH_MS = 100 };
     static long until;
     struct about about;
     int fd = -1, error = 0;
@@ -389,7 +395,7 @@ static bool is_longer(int file, const char *name, off_t most)
            about.st_size > most;
 }
 
-/* Of parts that have ended, the one that ended last. */
+/* The place of the part that ended last; -1: there is none. */
 static int last_part(struct taken *taken)
 {
     struct timespec latest = {0, 0};
@@ -416,7 +422,7 @@ size_t newest_take(const char *command, struct extract *extract, off_t most, int
     if (extract->parts) take_parts(&parts, extract, path, file);
     *files = array_zeros(parts.count + 1, sizeof **files);
     (*files)[count++] = file;
-    const bool enough = is_longer(file, extract->trace, most); /* the end of the newest alone */
+    const bool enough = is_longer(file, extract->trace, most); /* no part is needed */
     const int last = most ? last_part(&parts) : -1;
     for (size_t i = 0; i < parts.count; i++) {
         if (enough || (most && (int)i != last)) continue;
@@ -427,7 +433,7 @@ size_t newest_take(const char *command, struct extract *extract, off_t most, int
     return count;
 }
 
-/* --- out of the files --- */
+/* --- writing a cut --- */
 
 bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count,
     struct cut_reach *cut)

@@ -1,10 +1,10 @@
-/* custream dump: what processes recorded last, out of their files. They go on as before. */
+/* custream dump: writes what processes recorded last, from their files. The processes go on. */
 #include "tools/custream/live/listener.h"
 #include "tools/custream/live/cut.h"
 
 static const char NAME[] = "custream dump";
 
-/* What stands in the file may be less than was asked for. */
+/* Says how far back the output goes, if that is less than was asked for. */
 static void reach_print(const struct choice *choice, const struct cut_reach *cut)
 {
     const double seconds = (double)(cut->until - cut->begin) * 1e-9,

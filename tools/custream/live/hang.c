@@ -1,4 +1,4 @@
-/* custream hang: what processes are running now, out of their files. They go on as before. */
+/* custream hang: shows what processes are doing now, from their files. The processes go on. */
 #include "tools/custream/live/listener.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/model/unfinished.h"
@@ -10,7 +10,7 @@
 static const char NAME[] = "custream hang";
 enum { TAIL = 64 << 20 };
 
-/* One process, as it is now. */
+/* What the trace of one process says now. */
 struct state {
     struct run run;
     struct report report;

@@ -13,7 +13,7 @@
 
 enum { PATIENCE_MS = 3000 };
 
-/* --- who it is --- */
+/* --- the name of a process --- */
 
 static const char *last_name(const char *path)
 {
@@ -21,7 +21,7 @@ static const char *last_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The first word behind the program that is no option; "" if there is none. */
+/* The first argument that is no option; "": there is none. */
 static const char *first_argument(const char *line)
 {
     for (line += strlen(line) + 1; *line == '-'; line += strlen(line) + 1) continue;
@@ -55,7 +55,7 @@ bool listener_is_named(const struct listener *listener, const char *name)
     return false;
 }
 
-/* --- all of them --- */
+/* --- all that listen --- */
 
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
 {
@@ -79,7 +79,7 @@ static void listener_ask(void *of, struct peer *found)
     if (!listener->answers) peer_close(peer);
 }
 
-/* All have been asked: those who say nothing are waited for together. */
+/* Reads the answers of all, which were asked before. PATIENCE_MS is for all together. */
 static void listeners_hear(struct listeners *listeners)
 {
     const long until = peer_clock_ms() + PATIENCE_MS;
@@ -175,7 +175,7 @@ void listeners_free(struct listeners *listeners)
     free(listeners->each);
 }
 
-/* --- its file --- */
+/* --- the file of a process --- */
 
 long long listener_file_size(const struct listener *listener)
 {
@@ -202,7 +202,7 @@ const char *size_text(char text[SIZE_ROOM], long long bytes)
     return text;
 }
 
-/* One option; false: the complaint was printed. */
+/* Takes one option; false: the complaint was printed. */
 static bool choice_take(const char *command, struct choice *choice, int flag, const char *value)
 {
     switch (flag) {
@@ -235,7 +235,7 @@ static bool choice_good(const char *command, const struct choice *choice)
         "ps' lists them");
 }
 
-/* --- who that is --- */
+/* --- which processes are meant --- */
 
 static bool is_meant(const struct choice *choice, const struct listener *listener)
 {
@@ -266,7 +266,7 @@ static bool named_find(const char *command, const struct choice *choice, struct 
     return false;
 }
 
-/* --- whose they are --- */
+/* --- whose processes they are --- */
 
 static const char *user_name(char text[64], int uid)
 {
@@ -276,7 +276,8 @@ static const char *user_name(char text[64], int uid)
     return text;
 }
 
-/* A line for each user who answered; whether another one than this command's is among them. */
+/* Whether processes of other users than this command's answered. If so, names
+ * each user. */
 static bool users_name(const char *command, const struct listeners *found)
 {
     char name[64];
@@ -314,7 +315,8 @@ static bool is_there(const struct listeners *found, int pid)
     return false;
 }
 
-/* False: there is none, or root does not mean others' processes, which has been said. */
+/* Finds the processes that are meant. False, with a complaint: there is none, or root does not mean
+ * other users' processes. */
 static bool choice_find(const char *command, const struct choice *choice, struct listeners *found)
 {
     *found = (struct listeners){0};

@@ -8,42 +8,45 @@
 
 struct listener {
     struct peer peer; /* connected only while it is asked */
-    bool asked,
-        answers; /* answers: about is known; else, of one that was asked, peer.error says why not */
-    bool named;  /* which has been said */
+    /* answers: `about` is known. If false after it was asked, peer.error says why. */
+    bool asked, answers;
+    bool named; /* a complaint has named it */
     struct about about;
     char command[96]; /* "python3.11 train.py": executable, first word */
 };
 
 struct listeners {
-    struct listener **each; /* by pid */
+    struct listener **each; /* in the order of their pids, if listeners_find() has found them */
     size_t count, capacity;
-    size_t left_out; /* more that listen, which could not be asked */
+    size_t left_out; /* how many more listen, and could not be asked */
 };
 
-/* Who could not be asked is said. */
+/* Finds and asks all processes that listen. Says how many could not be asked. */
 void listeners_find(const char *command, struct listeners *listeners);
-/* One more, which is not asked anything. */
+/* Adds a process, without asking it anything. */
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer);
-/* Asks all at once but those who did not answer, and waits for `patience_ms`. */
+/* Sends a request to all at once, except to those that did not answer before. Each has
+ * `patience_ms` to take the request and to answer. */
 void listeners_ask(
     const char *command, struct listeners *listeners, const char *request, int patience_ms);
-/* It is left out, for the reason in peer.error, which is said once. */
+/* Leaves a process out, and says why: peer.error. Each process is named only once. */
 void listener_leave(const char *command, struct listener *listener);
-/* Brings their files up to date, and `about`. Who does not answer or has no file is named, with
- * `none` as what comes of that, and `answers` is false then. A hung process answers too. */
+/* Has the processes flush their files, and asks them for `about`. A process that does not answer or
+ * has no file is left out. `none` completes the complaint "process N has recorded nothing, so ...".
+ * A hung process answers too. */
 void listeners_bring_up_to_date(const char *command, struct listeners *listeners, const char *none);
 void listeners_free(struct listeners *listeners);
 
-/* By the executable, argv[0] or the first word behind it; `name` may have * and ?. */
+/* Whether `name`, which may have * and ?, fits the executable, argv[0] or the first argument. */
 bool listener_is_named(const struct listener *listener, const char *name);
 
 enum { SIZE_ROOM = 32 };
-/* Bytes of its file, -1 where that can't be told; and a number of bytes for people, "1.2M". */
+/* The size of the process's file in bytes; -1: not known. */
 long long listener_file_size(const struct listener *listener);
+/* A number of bytes for people: "1.2M"; "-" for -1. Returns `text`. */
 const char *size_text(char text[SIZE_ROOM], long long bytes);
 
-/* --- which are meant: -p PID, --all, --rank=N, --program=NAME --- */
+/* --- which processes are meant: -p PID, --all, --rank=N, --program=NAME --- */
 
 enum { PIDS_MAX = 1024 };
 
@@ -55,12 +58,12 @@ struct choice {
     bool has_rank;
     const char *program;
     const char *to; /* -o; NULL: not given */
-    int64_t time;   /* --duration, --last */
+    int64_t time;   /* --duration or --last, in ns */
     bool json, whole;
 };
 
-/* Reads a command's options, and has `act` do it with who is meant, none of them connected; returns
- * what that returns. `more`: behind "a process is named by -p PID". */
+/* Reads a command's options and calls `act` with the processes that are meant, none of them
+ * connected. Returns what `act` returns. `more` ends the text "a process is named by -p PID". */
 int choice_run(const char *command, struct choice *choice, const char *more, int argc, char **argv,
     int (*act)(const struct choice *, struct listeners *));
 

@@ -27,7 +27,7 @@ static bool fail(struct peer *peer, const char *format, ...)
 
 /* --- which process --- */
 
-/* A line of /proc/PID/status: the last word behind "Name:". False where there is none. */
+/* Reads the last number of the line "NAME:" of /proc/PID/status. False: there is none. */
 static bool status_number(int pid, const char *name, int *out)
 {
     char path[64], line[256];
@@ -68,7 +68,7 @@ bool peer_ended(int pid)
     return !state || state == 'Z' || state == 'X';
 }
 
-/* Of what the kernel laid on its stack: addresses of its own. */
+/* A hash of its auxv, which the kernel makes anew at each exec, with that program's addresses. */
 unsigned long long peer_image(int pid)
 {
     char bytes[1024];
@@ -93,7 +93,7 @@ static bool namespace_of(int pid, const char *kind, char text[64])
     return n > 0;
 }
 
-/* Abstract sockets belong to a network namespace: into the process's, where that is another one. */
+/* Enters the process's network namespace if it is another one: abstract sockets belong to it. */
 static bool network_enter(struct peer *peer)
 {
     char own[64], its[64], path[64];
@@ -116,9 +116,9 @@ bool peer_find(struct peer *peer, int pid)
     *peer = (struct peer){.pid = pid, .own_pid = pid, .fd = -1};
     if (access("/proc/self/status", R_OK)) return true; /* no /proc: nothing is known beforehand */
     if (!status_number(pid, "Tgid", &group)) return fail(peer, "no process %d", pid);
-    peer->pid = group; /* of a thread's number, its process */
+    peer->pid = group; /* `pid` may be a thread's number */
     if (!status_number(group, "Uid", &peer->uid))
-        peer->uid = -1; /* the last of four: whose files it may open */
+        peer->uid = -1; /* "Uid" has four numbers; the last is the fsuid */
     if (!status_number(group, "NSpid", &peer->own_pid)) peer->own_pid = group;
     if (!namespace_of(group, "pid", peer->namespace_))
         return errno == EACCES || errno == EPERM ? fail(peer, "process %d: not permitted", pid)
@@ -126,21 +126,22 @@ bool peer_find(struct peer *peer, int pid)
     return network_enter(peer);
 }
 
-/* Those of its main thread. Linux 5.9 counts them; an older one tells whether there are any. */
+/* The number of seccomp filters of the main thread. Before Linux 5.9 it is the seccomp mode, which
+ * is 0 without filters. */
 static int filters_of(int pid)
 {
     int n = 0;
     return status_number(pid, "Seccomp_filters", &n) || status_number(pid, "Seccomp", &n) ? n : 0;
 }
 
-/* A container's are ours too. */
+/* The filters of a container apply to this command too, so they do not count. */
 bool peer_has_shut_itself_in(int pid)
 {
     const char state = state_of(pid);
     return state && state != 'Z' && filters_of(pid) > filters_of(getpid());
 }
 
-/* Why nobody listens. */
+/* Says in `error` why the process does not listen. Returns false. */
 static bool nobody(struct peer *peer)
 {
     char path[64], line[PATH_MAX + 128];
@@ -162,7 +163,7 @@ static bool nobody(struct peer *peer)
 
 /* --- asking --- */
 
-static long stood_ms; /* so long the clock stood while somebody waited */
+static long stood_ms; /* how long the clock stood while this command waited */
 
 long peer_clock_ms(void)
 {
@@ -173,11 +174,11 @@ long peer_clock_ms(void)
 
 void peer_clock_waited(long since, long ms)
 {
-    const long left = since + ms - 1 - peer_clock_ms(); /* both are cut to whole ones */
+    const long left = since + ms - 1 - peer_clock_ms(); /* both are cut to whole ms */
     if (left > 0) stood_ms += left;
 }
 
-/* Anybody may take a name: only the process itself is to be told. */
+/* Whether the process itself listens at its name, which anybody may take. */
 static bool is_the_process(struct peer *peer)
 {
     struct ucred its;
@@ -193,7 +194,7 @@ static long patience_ends(const struct peer *peer, long began)
     return peer->until ? peer->until : began + PATIENCE_MS;
 }
 
-/* False with fd -1: it is not to be had; with fd: its queue is full, for now. */
+/* Connects. False with fd -1: the process cannot be asked; with fd: its queue is full for now. */
 static bool connect_once(struct peer *peer)
 {
     struct sockaddr_un address;
@@ -280,9 +281,9 @@ void peer_close(struct peer *peer)
     peer->fd = -1;
 }
 
-/* --- what it says of itself --- */
+/* --- what a process says of itself --- */
 
-/* The value of a field; "" where an older version does not tell it. */
+/* The value of a field; "": the process, of an older version, does not send it. */
 static const char *field(const struct about *about, const char *name)
 {
     const size_t n = strlen(name);
@@ -296,7 +297,7 @@ bool about_read(struct about *about, const char *answer)
     const size_t length = strlen(answer);
     if (strncmp(answer, "ok\t", 3) || length + 2 > sizeof about->line) return false;
     memcpy(about->line, answer, length + 1);
-    about->line[length + 1] = 0; /* an empty field ends them */
+    about->line[length + 1] = 0; /* an empty text ends the fields */
     for (char *tab = about->line; (tab = strchr(tab, '\t'));) *tab++ = 0;
     const struct {
         const char *name;
@@ -328,9 +329,10 @@ bool peer_hear_about(struct peer *peer, struct about *about)
         peer, "process %d: %s", peer->pid, strncmp(answer, "error ", 6) ? answer : answer + 6);
 }
 
-/* --- all of them --- */
+/* --- all processes that listen --- */
 
-/* The name is that of the process which has it: its number there, and its pid namespace. */
+/* Connects to a name. Returns whether the process that listens is the one in the name, by its
+ * number and its pid namespace; `peer` is that process then. */
 static bool is_listener(struct peer *peer, const char *name)
 {
     struct peer real;
@@ -340,7 +342,7 @@ static bool is_listener(struct peer *peer, const char *name)
     const socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
     if (connect(peer->fd, (struct sockaddr *)&address, length)) return false;
     if (!cs_peer_serves_us(peer->fd, &pid) || pid <= 0)
-        return false; /* 0: in a pid namespace that is not seen from here */
+        return false; /* 0: its pid namespace is not seen from here */
     if (!peer_find(&real, (int)pid) ||
         cs_control_address(&address, real.own_pid, real.namespace_) != length ||
         strcmp(address.sun_path + 1, name))
@@ -351,10 +353,11 @@ static bool is_listener(struct peer *peer, const char *name)
     return true;
 }
 
-/* As many as this user may have, once they are used up but for some. */
+/* Whether SPARE descriptors are free beside `fd`; if not, first raises the limit to the hard one.
+ */
 static bool may_open_more(int fd)
 {
-    enum { SPARE = 16 }; /* of /proc, and the traces' */
+    enum { SPARE = 16 }; /* for /proc, and for traces */
     struct rlimit most;
     if (getrlimit(RLIMIT_NOFILE, &most)) return fd >= 0;
     if (fd >= 0 && (rlim_t)fd + SPARE < most.rlim_cur) return true;
@@ -362,7 +365,7 @@ static bool may_open_more(int fd)
     return !setrlimit(RLIMIT_NOFILE, &most) && fd >= 0 && (rlim_t)fd + SPARE < most.rlim_cur;
 }
 
-/* False: there is no descriptor for it. */
+/* Calls `found` if the name is a listener's. False: no descriptor was free. */
 static bool listener_look(const char *name, void (*found)(void *of, struct peer *peer), void *of)
 {
     struct peer peer = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
@@ -375,7 +378,7 @@ static bool listener_look(const char *name, void (*found)(void *of, struct peer 
 
 size_t peers_each(void (*found)(void *of, struct peer *peer), void *of)
 {
-    enum { LISTENING = 0x10000 }; /* SO_ACCEPTCON among the flags of a row */
+    enum { LISTENING = 0x10000 }; /* the flag SO_ACCEPTCON in a row of the file */
     FILE *file = fopen("/proc/net/unix", "re");
     char *line = NULL;
     size_t room = 0, left_out = 0;

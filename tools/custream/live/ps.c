@@ -1,11 +1,11 @@
-/* custream ps: which processes listen, and what they record. */
+/* custream ps: lists the processes that listen, and what they record. */
 #include "tools/custream/flags.h"
 #include "tools/custream/verdict.h"
 #include "tools/custream/live/listener.h"
 
 #include <locale.h>
 
-enum { PS_VERSION = 1 }; /* of the JSON: grows when a member goes away or means something else */
+enum { PS_VERSION = 1 }; /* the JSON's: grows when a member goes away or changes its meaning */
 
 /* --- for people --- */
 

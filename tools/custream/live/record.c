@@ -1,5 +1,5 @@
-/* custream record: each process records while its connection stays, so recording ends with this
- * command however that ends. */
+/* custream record: each process records while it is connected to this command. So recording ends
+ * with the command, however the command ends. */
 #define _GNU_SOURCE /* ppoll */
 #include "tools/custream/live/listener.h"
 #include "tools/custream/live/cut.h"
@@ -12,18 +12,19 @@
 
 static const char NAME[] = "custream record";
 
-/* One process. */
+/* The recording of one process. */
 struct recording {
     struct listener *listener;
     struct about begun, ended;
-    /* REFUSED: does not record; TOLD: `ended` is known; SHUT_IN: answers nobody now */
+    /* REFUSED: it does not record; TOLD: `ended` is known; SHUT_IN: it can answer nobody now */
     enum { ASKED, REFUSED, WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state;
-    bool early;  /* somebody else ended it */
-    bool partly; /* not TOLD: there may have been more than its file has */
+    bool early; /* somebody else ended the recording */
+    /* its end is not known, neither from it nor from its file: events may be missing */
+    bool partly;
     double seconds;
-    unsigned long long image; /* which program it ran when it began */
-    const char
-        *to; /* beside which a copy is `kept` if it ends while others go on; NULL: none is wanted */
+    unsigned long long image; /* the program that it ran at the begin: peer_image() */
+    /* The output. A copy is `kept` beside it if the process ends before others. NULL: no copy. */
+    const char *to;
     int kept;
 };
 
@@ -31,14 +32,14 @@ static volatile sig_atomic_t interrupted;
 static void interrupt(int number)
 {
     interrupted = number;
-    signal(number, SIG_DFL); /* the second time it does not wait for anybody */
+    signal(number, SIG_DFL); /* a second signal ends this command at once */
 }
 
 static double now(void) { return (double)peer_clock_ms() * 1e-3; }
 
 /* --- recording --- */
 
-/* It has said something, or has ended. */
+/* Reads the answer of a process that has said something or has ended. */
 static void hear(struct recording *r, double since)
 {
     struct peer *peer = &r->listener->peer;
@@ -75,7 +76,8 @@ static size_t count_in(const struct recording *all, size_t count, unsigned state
     return n;
 }
 
-/* Until then, or until none is in that state any more, or Ctrl-C where that is wanted. */
+/* Waits until the time `until`, or until no process is in that state, or for Ctrl-C if
+ * `interruptible`. */
 static void wait_until(struct recording *all, size_t count, unsigned state, double since,
     double until, bool interruptible, const sigset_t *mask)
 {
@@ -100,7 +102,7 @@ static void wait_until(struct recording *all, size_t count, unsigned state, doub
     free(polled);
 }
 
-/* From the first request on they end the recording, and not this command. */
+/* Has SIGINT, SIGTERM and SIGHUP end the recording, not this command. Only ppoll() lets them in. */
 static void signals_hold(sigset_t *before)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
@@ -113,7 +115,7 @@ static void signals_hold(sigset_t *before)
     sigprocmask(SIG_BLOCK, &mask, before);
 }
 
-/* Each records from its answer on. Others do not wait for one that takes its time. */
+/* Asks all to record. Each records from its answer on; the others do not wait for a slow one. */
 static void begin(
     struct recording *all, struct listeners *chosen, const char *to, const sigset_t *before)
 {
@@ -132,12 +134,13 @@ static void begin(
         wait_until(all, chosen->count, ASKED, since, since + PATIENCE_S, true, before);
 }
 
-/* Those who record, one behind the other; how many. Whoever has not answered by now is left out. */
+/* Moves the processes that record to the front. Returns how many. A process that has not answered
+ * by now is left out. */
 static size_t begun(struct recording *all, size_t count)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (all[i].state == ASKED) hear(&all[i], 0); /* it says at once that nothing came */
+        if (all[i].state == ASKED) hear(&all[i], 0); /* its time is over: fails at once */
         if (all[i].state != REFUSED) all[kept++] = all[i];
     }
     return kept;
@@ -146,10 +149,8 @@ static size_t begun(struct recording *all, size_t count)
 static size_t record(struct recording *all, struct listeners *chosen, const struct choice *choice,
     const sigset_t *before)
 {
-    enum {
-        PATIENCE_S = 30,
-        TOGETHER_S = 15
-    }; /* an answer takes up to twelve: shim/process/ctl_answer.c */
+    /* An answer takes up to twelve seconds: shim/process/ctl_answer.c. */
+    enum { PATIENCE_S = 30, TOGETHER_S = 15 };
     begin(all, chosen, choice->to, before);
     const double since = now();
     const size_t recording = count_in(all, chosen->count, WAITING);
@@ -169,9 +170,9 @@ static size_t record(struct recording *all, struct listeners *chosen, const stru
     return count;
 }
 
-/* --- what came of it --- */
+/* --- the result --- */
 
-/* Its file has nothing but this recording, and nothing more will come now. */
+/* Whether the file has nothing but this recording, and gets nothing more. */
 static bool is_all(const struct recording *r)
 {
     const bool alone = !r->begun.recorded && !r->begun.parts;
@@ -196,7 +197,7 @@ static bool output_write(const char *to, struct recording *all, size_t count, si
 
 struct counts {
     unsigned long long calls, works, lost;
-    bool unknown, partly; /* of some process nothing is known, or not all */
+    bool unknown, partly; /* some file could not be read; some may lack events */
 };
 
 static void counts_add(struct counts *counts, const struct recording *r)
@@ -226,7 +227,7 @@ static void row_count(void *of, const struct trace_row *row)
 
 static void fact_pass(void *of, const struct trace_fact *fact) { (void)of, (void)fact; }
 
-/* Counts what was written: of a process that could not tell any more, nobody else knows. */
+/* Counts the events of the output: a process that has ended cannot tell its counts any more. */
 static struct counts counts_of(const char *to)
 {
     struct counting counting = {0};
@@ -251,7 +252,8 @@ static void counts_print(const char *path, const struct counts *counts)
     else fputs("nothing lost", stdout);
 }
 
-/* A socket closes when its process ends or executes; which of the two is known a little later. */
+/* Whether the process executed another program. Its socket closes at an exec and at its end; which
+ * one it was is known a little later. */
 static bool has_executed(const struct recording *r)
 {
     enum { TRIES = 100, PAUSE_NS = 10000000 };
@@ -264,7 +266,7 @@ static bool has_executed(const struct recording *r)
     return false;
 }
 
-/* Lines on stderr about what did not go as it was asked for. Whether it did. */
+/* Says on stderr what went wrong with a recording. Returns whether nothing did. */
 static bool notes_print(const struct recording *r, bool cut_short)
 {
     char who[160];
@@ -290,7 +292,7 @@ static bool notes_print(const struct recording *r, bool cut_short)
            complained(NAME, "%s: custream ctl off ended it after %.1f s", who, r->seconds);
 }
 
-/* `missing`: so many processes are not in the file. */
+/* Prints what was recorded. `missing`: how many processes are not in the output. */
 static void closing_print(const struct recording *all, size_t count, const char *to, size_t missing)
 {
     struct counts sum = {0};
@@ -336,6 +338,6 @@ static int record_chosen(const struct choice *choice, struct listeners *chosen)
 
 int command_record(int argc, char **argv)
 {
-    struct choice choice = {0}; /* of time: until Ctrl-C */
+    struct choice choice = {0}; /* time 0: it records until Ctrl-C */
     return choice_run(NAME, &choice, "", argc, argv, record_chosen);
 }

@@ -1,5 +1,5 @@
-/* custream trigger: writes the file that processes look at by CUSTREAM_TRIGGER. It gets its name
- * when it is whole. No process is asked anything. */
+/* custream trigger: writes the file that CUSTREAM_TRIGGER names, which processes look at. The file
+ * gets its name when it is whole. This command asks no process. */
 #define _GNU_SOURCE /* mkostemp */
 #include "shim/base/append.h"
 #include "tools/custream/near.h"
@@ -22,9 +22,9 @@ struct request {
     const char *to, *ranks, *policy;
 };
 
-/* --- what is asked for --- */
+/* --- the text of the file --- */
 
-/* JSON means the same with blanks in place of line breaks, but in its texts. */
+/* Puts blanks in place of line breaks: JSON means the same. False: a text has a line break. */
 static bool on_one_line(char *json)
 {
     bool quoted = false;
@@ -46,7 +46,7 @@ static char *blanks_off(char *json)
     return json;
 }
 
-/* NULL: the complaint was printed. */
+/* The policy's JSON on one line; NULL: the complaint was printed. */
 static char *policy_read(const char *name)
 {
     static char json[CS_TRIGGER_MOST];
@@ -65,7 +65,7 @@ static void start_put(char text[64], int64_t ns)
 
 enum { SAID = 4096 };
 
-/* The file's text, and that for people. False: the complaint was printed. */
+/* Makes the file's text, and `said`, which tells people of it. False: the complaint was printed. */
 static bool compose(const struct request *request, char *text, size_t room, char said[SAID])
 {
     char start[64];
@@ -97,9 +97,10 @@ static bool compose(const struct request *request, char *text, size_t room, char
         allowed);
 }
 
-/* --- where it goes --- */
+/* --- the file --- */
 
-/* Not somebody's file, nor one whose seconds are to come: some ranks may have read that one. */
+/* Whether the name is free, or has a trigger whose seconds are over. Some ranks may have read one
+ * whose seconds are to come. */
 static bool may_replace(const char *name)
 {
     static char text[CS_TRIGGER_MOST + 1];
@@ -137,7 +138,7 @@ static bool written(int fd, const char *text)
     return true;
 }
 
-/* All may read it: root may write it for processes of a job's user. */
+/* Writes the file. All may read it: root may write it for processes of a job's user. */
 static bool put(const char *name, const char *text)
 {
     char *beside = malloc(strlen(name) + 8);
