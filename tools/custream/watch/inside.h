@@ -1,4 +1,4 @@
-/* The watcher's own files. */
+/* What the files of the watcher share. */
 #ifndef CS_TOOLS_WATCH_INSIDE_H
 #define CS_TOOLS_WATCH_INSIDE_H
 
@@ -13,36 +13,38 @@
 
 /* --- watch.c --- */
 
-/* Descriptors: of one process, and for all else. */
+/* How many descriptors one process takes, and how many stay free for all else. */
 enum { WATCH_OF_ONE = 5, WATCH_KEPT_FREE = 16 };
 
 struct watched {
     struct watch_plan plan;
-    int listener, root, leash; /* a socket; the program's pidfd; readable, if empty, after exec */
+    /* The socket that processes connect to; the program's pidfd; the read end of a pipe, which is
+     * at its end after exec, or has a byte if exec has failed. */
+    int listener, root, leash;
     pid_t root_pid;
-    char *folder; /* in which the run was started */
+    char *folder; /* the folder in which the run was started */
 };
 _Noreturn void watch_run(struct watched *watched);
 
 /* --- tell.c: what the watcher says on stderr --- */
 
-/* What has been told of a run so far. */
+/* What the watcher has said of a run so far, and what it keeps for the end. */
 struct told {
-    const char *folder; /* in which it was started: files are shown from there */
+    const char *folder; /* the folder in which it was started: paths are shown from there */
     bool quiet;
     int lines;
     pid_t stranger; /* the last other user's process that called CUDA; or 0 */
     struct {
         unsigned long long files, calls, operations,
-            execs; /* execs: ended by that, so what was still to come is not known */
-    } more;        /* for which there was no line of their own */
+            execs; /* execs: how many of the files exec has ended, so they are incomplete */
+    } more;        /* sums over traces without a line of their own */
     struct unused {
         int rule;
         char *match;
-        size_t traces; /* in which it was not used */
-    } *unused;         /* rules of the policy */
+        size_t traces; /* in how many traces it was not used */
+    } *unused;         /* rules of the policy that the first trace did not use */
     size_t unused_count, unused_capacity, traces;
-    bool per_thread; /* default streams, in some process */
+    bool per_thread; /* some process has per-thread default streams */
     char **files;
     size_t file_count, file_capacity;
 };
@@ -51,17 +53,17 @@ struct told {
 struct told_trace {
     const char *path;
     struct cJSON *trailer; /* NULL: it has no end that can be read */
-    const char *by; /* it was ended so from outside, and the library could not say anything */
+    const char *by; /* what ended the process before the library could say anything; or NULL */
     bool quiet;
-    bool apart; /* its folder is another one than the path leads to here */
-    bool there; /* the file has that name, in its folder */
+    bool apart; /* the path leads to another folder for the watcher than for the process */
+    bool there; /* the file still has that name in its folder */
 };
 void tell_trace(struct told *told, const struct told_trace *trace);
 
-/* The program has ended. `met`: some process used CUDA. */
+/* Says what is left to say when the program has ended. `met`: some process used CUDA. */
 void tell_end(struct told *told, bool met, const struct watch_plan *plan);
 
-/* Run and findings of each trace, to stdout, which is a copy of stderr. */
+/* Prints run and findings of each trace to stdout, which is a copy of stderr. */
 void tell_report(const struct told *told);
 
 #endif

@@ -1,4 +1,4 @@
-/* How the watcher comes into being, so that the program does not notice. */
+/* Makes the watcher so that the program does not notice. */
 #define _GNU_SOURCE
 #include "tools/custream/watch/inside.h"
 
@@ -17,7 +17,7 @@
 
 enum { WAITING_MOST = 1024 };
 
-static int leash = -1; /* run's end: closed by a successful exec */
+static int leash = -1; /* the end of the pipe that `run` holds: a successful exec closes it */
 
 /* --- in the watcher --- */
 
@@ -39,7 +39,8 @@ static void close_others(const int *kept, size_t count)
     }
 }
 
-/* Of the program's descriptors it keeps stderr, of its signals none: it ends with the program. */
+/* The watcher keeps stderr of the program's descriptors, and takes no signals: it ends by itself
+ * when the program has ended. */
 static void let_go_of_the_program(const struct watched *watched)
 {
     sigset_t all;
@@ -58,14 +59,14 @@ static void let_go_of_the_program(const struct watched *watched)
     close_others(kept, CS_COUNT(kept));
     if (!getrlimit(RLIMIT_NOFILE, &files))
         files.rlim_cur = files.rlim_max,
-        setrlimit(RLIMIT_NOFILE, &files); /* three for each process */
+        setrlimit(RLIMIT_NOFILE, &files); /* each process takes WATCH_OF_ONE */
     prctl(PR_SET_NAME, "custream-watch");
-    if (chdir("/")) {} /* then its folder stays in use */
+    if (chdir("/")) {} /* on failure the folder stays in use */
 }
 
 /* --- in run --- */
 
-/* Above the standard ones: the program may have been started without some of those. */
+/* Moves the descriptor above 2, so that it never stands for a standard one that was closed. */
 static int above(int fd)
 {
     const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -84,13 +85,13 @@ static int listen_at(const char *name)
     return -1;
 }
 
-/* Children of before exec: their ends are the program's to hear of. */
+/* Whether there are children from before exec: only the program may wait for them. */
 static bool has_children(void)
 {
     return !waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) || errno != ECHILD;
 }
 
-/* The first child: makes the watcher, says so, and ends when it may. */
+/* Runs in the first child: makes the watcher, says so through `gate`, and ends on an answer. */
 _Noreturn static void make_watcher(struct watched *watched, int gate)
 {
     char word = 'w';
@@ -103,10 +104,10 @@ _Noreturn static void make_watcher(struct watched *watched, int gate)
     _exit(0);
 }
 
-/* The child ends at once, so that its child, the watcher, belongs to whoever looks after orphans.
- * It sends no signal and leaves no status. Without other children SIGCHLD is ignored and it is not
- * waited for, so that it adds nothing to what children have used. Who adopts orphans does not
- * meanwhile. */
+/* The child ends at once, so that its own child, the watcher, goes to the process that adopts
+ * orphans. The child sends no signal and leaves no status. If there are no other children, SIGCHLD
+ * is ignored meanwhile: then the child's times are not added to those of waited-for children. If
+ * this process itself adopts orphans (a subreaper), it does not for this moment. */
 static bool fork_twice(struct watched *watched)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -148,14 +149,14 @@ static bool make(struct watched *watched, const char *name)
     return made;
 }
 
-/* With fewer it would hear of a process, and could not read its file. */
+/* Whether there are enough descriptors: with fewer the watcher could not read a process's file. */
 static bool has_descriptors(void)
 {
     struct rlimit files;
     return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_max >= WATCH_KEPT_FREE + WATCH_OF_ONE;
 }
 
-/* One `custream run` inside another is the same run. */
+/* Whether a watcher listens already: one `custream run` inside another is the same run. */
 static bool is_watched(void)
 {
     struct sockaddr_un address;
@@ -168,7 +169,8 @@ static bool is_watched(void)
     return there;
 }
 
-/* A first process of a pid namespace adopts orphans: the watcher would be its child. */
+/* Process 1 of a pid namespace gets no watcher: it adopts orphans, so the watcher would be its
+ * child. */
 bool watch_start(const struct watch_plan *plan)
 {
     char name[64];

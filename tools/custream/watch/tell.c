@@ -8,7 +8,7 @@
 #include "shim/base/watch.h"
 #include "tools/custream/verdict.h"
 
-/* LINES_MOST: of whole traces; of hundreds of processes a sum is told. REPORTS_MOST: of traces. */
+/* LINES_MOST: lines of traces; further whole traces are told as one sum. REPORTS_MOST: reports. */
 enum { LINE_MOST = 8192, LINES_MOST = 8, REPORTS_MOST = LINES_MOST };
 
 #define IS_APART "The program has mounts of its own: the file has that name in them"
@@ -18,7 +18,7 @@ static void put_line(char *line, size_t n)
     for (size_t i = 0; i < n; i++)
         if (iscntrl((unsigned char)line[i])) line[i] = '?';
     line[n++] = '\n';
-    if (write(STDERR_FILENO, line, n) < 0) {} /* nobody is there to be told */
+    if (write(STDERR_FILENO, line, n) < 0) {} /* nobody reads stderr */
 }
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -34,7 +34,7 @@ static void say(const char *format, ...)
 
 /* --- one trace --- */
 
-/* Its process became another program, and had written all calls before. */
+/* Whether the process became another program and had written all its calls before that. */
 static bool is_exec(const struct cs_verdict *v)
 {
     return !v->complete && v->ended_by && !strcmp(v->ended_by, "exec") &&
@@ -47,7 +47,7 @@ static bool is_whole(const struct cs_verdict *v)
            !v->untimed && !cs_verdict_has_gaps(v) && !v->gpu_cause;
 }
 
-/* Of a process that could not say so itself. `brief`: only an order that would be lost. */
+/* Tells the audit of a process that could not tell it itself. `brief`: only lost orders. */
 static void tell_audit(const cJSON *trailer, bool brief)
 {
     const cJSON *audit = member_of(trailer, "defaultStreamAudit");
@@ -65,7 +65,8 @@ static void tell_audit(const cJSON *trailer, bool brief)
     }
 }
 
-/* A rule is unused if it is so in every trace: what the first one does not list was used there. */
+/* Counts a trace that did not use the rule. A rule is told at the end if no trace used it, so only
+ * the first trace adds rules. */
 static void unused_add(struct told *told, int rule, const char *match)
 {
     for (size_t i = 0; i < told->unused_count; i++) {
@@ -107,7 +108,7 @@ static void tell_verdict(const char *shown, const struct cs_verdict *verdict, bo
                          : cs_verdict_advice(line, LINE_MOST, n, shown));
 }
 
-/* No advice to look at another file of that name. */
+/* Tells of a trace without a readable end. Gives no advice if another file has that name. */
 static void tell_unread(const struct told_trace *trace, const char *shown)
 {
     char line[LINE_MOST + 1];
@@ -175,7 +176,7 @@ void tell_end(struct told *told, bool met, const struct watch_plan *plan)
     else if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
 }
 
-/* In a process of its own: a report keeps what it has read until its process ends. */
+/* Makes a report in a new process: a report keeps what it has read until its process ends. */
 static void report_one(char *path)
 {
     static char name[] = "report", brief[] = "--brief", end[] = "--";
@@ -184,7 +185,7 @@ static void report_one(char *path)
     if (pid > 0) waitpid(pid, NULL, 0);
     if (pid < 0) say("custream: no process could be made that reports on %s", path);
     if (pid) return;
-    optind = 0; /* getopt has read the words of `run` */
+    optind = 0; /* getopt has read the words of `run`, and starts anew */
     const int status = command_report((int)CS_COUNT(argv) - 1, argv);
     fflush(stdout);
     _exit(status);

@@ -1,4 +1,4 @@
-/* What the watcher does: hears of traces, and says what has become of them. */
+/* Runs the watcher: it hears of traces, and says what has become of them. */
 #define _GNU_SOURCE
 #include "tools/custream/watch/inside.h"
 #include "shim/base/owner.h"
@@ -24,13 +24,13 @@ enum { EXEC_S = 3 };
 
 /* --- how a process ended --- */
 
-/* A pidfd and the open /proc/PID/stat, or -1. `status`: as waitpid has it, if it is known. */
+/* A pidfd and the open /proc/PID/stat, or -1. `status`: waitpid()'s, if `known`. */
 struct ending {
     int pidfd, stat, status;
     bool known;
 };
 
-/* Of linux/pidfd.h, which is too old where this is built. */
+/* From linux/pidfd.h, which is too old where this is built. */
 struct pidfd_info_64 {
     uint64_t mask, cgroup;
     uint32_t pid, tgid, ppid, ids[8];
@@ -42,7 +42,8 @@ struct pidfd_info_64 {
 #define SO_PEERPIDFD 77
 #endif
 
-/* The socket's own pidfd (Linux 6.5) is of no later process, from 6.16 on also of a dead one. */
+/* Opens what tells the end of a process. The socket's own pidfd (Linux 6.5) never means a later
+ * process with the same number; from Linux 6.16 on a dead process has one too. */
 static struct ending ending_of(int socket, pid_t pid)
 {
     char file[64];
@@ -62,7 +63,8 @@ static void ending_close(struct ending *ending)
     *ending = (struct ending){.pidfd = -1, .stat = -1};
 }
 
-/* The last field, until the parent asks; 0 while threads still end, something else if stopped. */
+/* Reads the exit status: the last field of /proc/PID/stat, until the parent waits. The field is 0
+ * while threads still end, and means something else in a stopped process. */
 static void look(struct ending *ending, bool over)
 {
     char text[1024];
@@ -76,10 +78,10 @@ static void look(struct ending *ending, bool over)
     ending->known = true;
 }
 
-/* It has hung up, before its parent hears of its end: now its status is seen best. */
+/* The process has hung up. Its parent has not waited for it yet, so its status can be seen now. */
 static void ending_begins(struct ending *ending) { look(ending, false); }
 
-/* And from then on. */
+/* Asks the pidfd for the exit status. False: the kernel does not tell it. */
 static bool status_by_pidfd(int fd, int *status)
 {
     struct pidfd_info_64 info = {.mask = INFO_EXIT};
@@ -108,8 +110,8 @@ static const char *signal_name(int number, char *room, size_t size)
     return room;
 }
 
-/* Once the pidfd is readable: "SIGTERM", "exit_group" where the library knew nothing, or "an
- * unknown cause" (before Linux 6.16 only the parent is told for sure). */
+/* Returns what ended a process, once its pidfd is readable: "SIGTERM"; "exit_group": an exit that
+ * the library did not see; "an unknown cause": before Linux 6.16 only the parent hears for sure. */
 static const char *ending_name(struct ending *ending, char *room, size_t size)
 {
     look(ending, true);
@@ -128,28 +130,28 @@ struct process {
     pid_t pid;
     struct ending ending;
     bool quiet, ended; /* ended: the library has finished the file */
-    struct told_trace
-        unsaid;   /* its process is to say it, and has not said that it will; no path: nothing is */
-    time_t execs; /* when it was about to become another program; 0: it was not */
+    /* What is to be said of its trace, while the process may still say it itself; no path: none. */
+    struct told_trace unsaid;
+    time_t execs; /* when the process was about to become another program; 0: it was not */
     char *path;   /* NULL: no file so far */
     struct file_id id;
-    int folder; /* as the process sees it, if not as we do; or -1 */
-    int rings;  /* its memfd; -1: it has none */
+    int folder; /* the file's folder, if the path leads to another one for the process; or -1 */
+    int rings;  /* the memfd of its rings; -1: it has none */
 };
 
 static struct watch {
     struct watched *watched;
     struct process *processes;
-    size_t count, most; /* of them, and for how many there are descriptors */
+    size_t count, most; /* of processes now, and how many the descriptors allow */
     struct told told;
-    int asks;      /* who waits for the report; -1: nobody */
-    int reporting; /* a pidfd of who makes it; -1: nobody does */
+    int asks;      /* the socket of the program, which waits for the report; -1: it does not */
+    int reporting; /* the pidfd of the process that makes the report; -1: none does */
     pid_t reporter;
     bool met; /* some process used CUDA */
     bool root_gone;
 } watch = {.asks = -1, .reporting = -1};
 
-/* Seconds, never 0. */
+/* The time in seconds, never 0. */
 static time_t now(void)
 {
     struct timespec time;
@@ -176,7 +178,8 @@ static void process_free(struct process *process)
     free(process);
 }
 
-/* False: nobody is taken in. Where there are too many, the next is when somebody has gone. */
+/* Accepts one connection. False: there is none, or no process more can be watched; its connection
+ * waits until another process has gone. */
 static bool take_in(int listener)
 {
     if (watch.count >= watch.most) return false;
@@ -192,8 +195,8 @@ static bool take_in(int listener)
     }
     *process = (struct process){
         .fd = fd, .pid = pid, .folder = -1, .rings = -1, .ending = ending_of(fd, pid)};
-    struct process **last =
-        &watch.processes; /* the oldest is heard first: one program takes another one's place */
+    /* The oldest is heard first: it may have become the program that connects now. */
+    struct process **last = &watch.processes;
     while (*last) last = &(*last)->next;
     *last = process;
     watch.count++;
@@ -206,7 +209,8 @@ static void unsaid_tell(struct process *process)
     unsaid_free(process);
 }
 
-/* It has ended, or executed; `by`: before its file was complete. `speaks`: it says that itself. */
+/* Finishes the trace of a process that has ended or executed. `by`: what ended it before its file
+ * was complete; NULL: it was complete. `speaks`: the process tells of the trace itself. */
 static void process_over(struct process *process, const char *by, bool speaks)
 {
     if (process->path) {
@@ -252,7 +256,7 @@ static void report_over(void)
     watch.asks = -1;
 }
 
-/* Once. */
+/* Begins the report, only once. Returns whether one is being made. */
 static bool report_begins(void)
 {
     if (!watch.watched->plan.report || watch.reporting >= 0) return watch.reporting >= 0;
@@ -265,10 +269,11 @@ static bool report_begins(void)
 
 static void answer(const struct process *process, const char *word)
 {
-    if (write(process->fd, word, strlen(word)) < 0) {} /* it has ended meanwhile */
+    if (write(process->fd, word, strlen(word)) < 0) {} /* the process has ended meanwhile */
 }
 
-/* First "wait", then the look for "spoke": shim/base/watch.h says why. */
+/* The process has finished its file. "wait" is sent before the look for "spoke": shim/base/watch.h
+ * says why. */
 static void process_ends(struct process *process)
 {
     char next[8];
@@ -284,7 +289,8 @@ static void process_ends(struct process *process)
     else answer(process, "done");
 }
 
-/* A folder in mounts or a root of the program's own stays as long as it is held. */
+/* Opens the folder of the file if the path leads to another one for the process, which has mounts
+ * or a root of its own: the folder stays as long as it is open. Returns -1 if not. */
 static int folder_apart(const struct process *process)
 {
     char path[PATH_MAX + 64];
@@ -293,7 +299,7 @@ static int folder_apart(const struct process *process)
               root = snprintf(path, sizeof path, "/proc/%d/root", (int)process->pid);
     snprintf(path + root, sizeof path - (size_t)root, "%.*s", n, process->path);
     const int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return -1; /* it has ended, or may not be looked into */
+    if (folder < 0) return -1; /* the process has ended, or may not be looked into */
     if (!fstat(folder, &its) &&
         (stat(path + root, &ours) || its.st_dev != ours.st_dev || its.st_ino != ours.st_ino))
         return folder;
@@ -323,7 +329,7 @@ static void hear(struct process *process, const char *packet)
     else if (!strcmp(packet, "speaks")) process->unsaid.quiet = true, unsaid_tell(process);
 }
 
-/* One packet, and the memfd that came with it. */
+/* Receives one packet, and the memfd that may come with it. */
 static ssize_t receive(struct process *process, char *packet, size_t size)
 {
     _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))];
@@ -342,7 +348,7 @@ static ssize_t receive(struct process *process, char *packet, size_t size)
     return n;
 }
 
-/* Everything that has come. */
+/* Reads all packets that have come from a process. */
 static void listen_to(struct process *process)
 {
     static char packet[CS_WATCH_PACKET + 1];
@@ -367,7 +373,7 @@ static bool is_ready(int fd)
     return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0;
 }
 
-/* Those that are no more. Whoever cannot be watched is over when it hangs up. */
+/* Removes processes that have ended. A process without a pidfd counts as ended when it hangs up. */
 static void sweep(void)
 {
     char name[32];
@@ -386,7 +392,7 @@ static void sweep(void)
     }
 }
 
-/* All that is there, without waiting. */
+/* Handles all that has come, without waiting. */
 static void catch_up(void)
 {
     while (is_ready(watch.watched->listener) && take_in(watch.watched->listener)) {}
@@ -412,12 +418,13 @@ static void wait_for_news(void)
     poll(all, n, -1);
 }
 
-/* Who lives on without the program has its file finished all the same; nobody is told. */
+/* The program has ended: says the closing lines. Files of processes that live on are finished
+ * later, without a word. */
 static void root_ends(void)
 {
     const struct watch_plan *plan = &watch.watched->plan;
     watch.root_gone = true;
-    watch.met |= is_ready(watch.watched->listener); /* whoever could not be taken in */
+    watch.met |= is_ready(watch.watched->listener); /* a process that could not be taken in */
     tell_end(&watch.told, watch.met, plan);
     if (report_begins()) {
         poll(&(struct pollfd){.fd = watch.reporting, .events = POLLIN}, 1, -1);
@@ -438,14 +445,15 @@ _Noreturn void watch_run(struct watched *watched)
     watch.told = (struct told){
         .folder = watched->folder ? watched->folder : "", .quiet = watched->plan.quiet};
     signal(SIGPIPE, SIG_IGN);
-    const bool started = !read(watched->leash, &word, 1); /* all signals are blocked */
+    /* 0: exec has worked. All signals are blocked, so none ends the read. */
+    const bool started = !read(watched->leash, &word, 1);
     close(watched->leash);
     while (started && (!watch.root_gone || watch.processes)) {
         wait_for_news();
         catch_up();
         if (watch.reporting >= 0 && is_ready(watch.reporting)) report_over();
         if (watch.root_gone || !is_ready(watched->root)) continue;
-        catch_up(); /* what it has said before it ended */
+        catch_up(); /* reads what the program said before it ended */
         root_ends();
     }
     _exit(0);
