@@ -1,5 +1,6 @@
-/* Calls of a CUDA runtime that is linked into the file, in machine code: each place that jumps to
- * one of its functions from code which is not its own. Only where the file has symbols. */
+/* Finds the calls of a CUDA runtime that is linked into the file. A call is a jump in machine code
+ * to one of the runtime's functions, from code that is not the runtime's. The file needs symbols.
+ */
 
 #include "tools/custream/command.h"
 #include "tools/custream/inspect/image.h"
@@ -7,7 +8,7 @@
 struct function {
     uint64_t begin, end;
     const char *name;
-    bool runtime; /* the runtime's own code, its functions or what they use */
+    bool runtime; /* the code is the CUDA runtime's: a function of its API or an inner one */
 };
 
 struct functions {
@@ -15,7 +16,7 @@ struct functions {
     size_t count, capacity;
 };
 
-/* Names of NVIDIA's build of the runtime. */
+/* Whether the function is the CUDA runtime's, by the names of NVIDIA's build. */
 static bool is_runtimes(const char *name)
 {
     return !strncmp(name, "libcudart_static_", 17) || !strncmp(name, "cuda", 4) ||
@@ -45,7 +46,7 @@ static int by_begin(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* The last function that begins at or before the address. */
+/* Returns the last function that begins at or before the address; NULL: none does. */
 static const struct function *function_at(const struct functions *functions, uint64_t address)
 {
     size_t low = 0, high = functions->count;
@@ -67,7 +68,7 @@ static void jump_take(
         image_use(image, called->name, USE_CALLED);
 }
 
-/* x86-64: call and jmp with 32 bits. */
+/* x86-64: finds call and jmp with a distance of 32 bits. */
 static void x86_scan(struct image *image, const struct functions *functions,
     const unsigned char *code, size_t size, uint64_t address)
 {
@@ -79,7 +80,7 @@ static void x86_scan(struct image *image, const struct functions *functions,
     }
 }
 
-/* aarch64: BL and B. */
+/* aarch64: finds BL and B. */
 static void arm_scan(struct image *image, const struct functions *functions,
     const unsigned char *code, size_t size, uint64_t address)
 {
@@ -122,7 +123,8 @@ static unsigned *version_at(unsigned *counts, const unsigned char *number)
     return likely ? &counts[(value - VERSION_LEAST) / 10] : NULL;
 }
 
-/* cudaRuntimeGetVersion stores the number, and where the driver is asked it is passed. */
+/* Counts numbers that may be the version. cudaRuntimeGetVersion() stores the version; calls into
+ * the driver pass it as an argument. */
 static void version_take(void *of, const struct elf_file *file, Elf_Scn *section,
     const GElf_Shdr *about, const char *name)
 {

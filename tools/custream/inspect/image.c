@@ -50,7 +50,8 @@ void strings_free(struct strings *strings)
 
 /* --- the calls of CUDA, by name --- */
 
-/* Names are taken as texts at once: cuda.h has macros of the same names. */
+/* The macros make texts of the names (#name) before anything expands them: cuda.h has macros of the
+ * same names. */
 #define ROWS_ONE(name, level)  {name, level, STREAM_UNSAID},
 #define ROWS_PTDS(name, level) {name, level, STREAM_LEGACY}, \
     {name "_ptds", level, STREAM_PER_THREAD},
@@ -134,7 +135,7 @@ const char *machine_name(unsigned machine, char room[16])
 
 enum { TEXT_MOST = 65536 };
 
-/* Where the address lies in the file, and how much of its segment is behind it. */
+/* Finds the address's offset in the file, and how many bytes of its segment follow. */
 static bool place_of(
     const struct elf_file *file, uint64_t address, uint64_t *offset, uint64_t *behind)
 {
@@ -151,14 +152,15 @@ static bool place_of(
     return false;
 }
 
-/* NULL: none ends there. */
+/* Returns a copy of the text at the offset; NULL: it does not end within `most` bytes. */
 static char *text_in(const struct elf_file *file, uint64_t offset, size_t most)
 {
     Elf_Data *data = elf_getdata_rawchunk(file->elf, (int64_t)offset, most, ELF_T_BYTE);
     return data && data->d_buf && memchr(data->d_buf, 0, data->d_size) ? kept(data->d_buf) : NULL;
 }
 
-/* A text of the table of texts; NULL: it leads out of the file, or is longer than any path. */
+/* Returns a copy of a text in the string table; NULL: it leads out of the file, or is too long for
+ * a path. */
 static char *text_at(const struct elf_file *file, uint64_t table, uint64_t at)
 {
     uint64_t offset, behind;
@@ -188,7 +190,7 @@ static void entry_take(struct elf_file *file, const GElf_Dyn *entry, uint64_t ta
     }
 }
 
-/* Twice through: the table of texts may be named last. Returns DT_FLAGS_1. */
+/* Takes the dynamic entries, in two passes: DT_STRTAB may be the last one. Returns DT_FLAGS_1. */
 static uint64_t entries_take(struct elf_file *file, const GElf_Phdr *part)
 {
     Elf_Data *data =
@@ -230,7 +232,7 @@ static void dynamic_read(struct elf_file *file)
     image->is_cudart = image->soname && !strncmp(image->soname, "libcudart.so.", 13);
 }
 
-/* --- names that the loader binds, and variables called as the driver's functions --- */
+/* --- names that the loader binds, and variables named like the driver's functions --- */
 
 static void import_take(struct image *image, const char *name)
 {
@@ -267,7 +269,8 @@ static void symbols_section(void *of, const struct elf_file *file, Elf_Scn *sect
 
 /* --- texts in read-only data: names to look up, and the mark of a CUDA runtime --- */
 
-/* An error that only the CUDA runtime has a text for. In two pieces, so that we have none. */
+/* The name of an error, which only the CUDA runtime has as a text. In two pieces, so that
+ * custream's own file does not have it. */
 static const char RUNTIME_MARK[] = "cudaError", RUNTIME_MARK_ENDS[] = "CudartUnloading";
 
 enum { NAME_MOST = 96 };
@@ -300,7 +303,7 @@ static void texts_section(void *of, const struct elf_file *file, Elf_Scn *sectio
     const GElf_Shdr *about, const char *name)
 {
     struct image *image = file->image;
-    const bool names = of; /* whether the second time */
+    const bool names = of; /* this is the second pass, which looks for names */
     if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_ALLOC) ||
         about->sh_flags & (SHF_WRITE | SHF_EXECINSTR) || strstr(name, "fatbin"))
         return;
@@ -315,7 +318,8 @@ static void texts_section(void *of, const struct elf_file *file, Elf_Scn *sectio
     if (has(data->d_buf, data->d_size, "libcudart.so")) image->names_cudart = true;
 }
 
-/* A CUDA runtime has all names of the driver in it, which say nothing of who uses it. */
+/* Looks for the mark of a runtime first, then for names. In a file with a CUDA runtime names do not
+ * count: the runtime has all of the driver's, even those that the program does not use. */
 static void texts_read(struct elf_file *file)
 {
     struct image *image = file->image;
@@ -324,9 +328,9 @@ static void texts_read(struct elf_file *file)
         sections_each(file, texts_section, image);
 }
 
-/* --- what GPUs it has code for: the headers of nvcc's fatbins --- */
+/* --- the GPUs that the file has code for, from the headers of nvcc's fatbins --- */
 
-/* One fatbin: this, then entries, then perhaps the next one, at a multiple of 8. */
+/* A fatbin: this header, then entries. Another fatbin may follow at a multiple of 8 bytes. */
 struct fatbin_header {
     uint32_t magic;
     uint16_t version, header_size;
@@ -338,7 +342,7 @@ struct entry_header {
     uint64_t size; /* behind the header */
     uint32_t packed_size, options_at;
     uint16_t minor, major;
-    uint32_t gpu; /* 90 */
+    uint32_t gpu; /* 90: sm_90 or compute_90 */
 };
 enum { FATBIN_MAGIC = 0xba55ed50, ENTRY_PTX = 1, ENTRY_CUBIN = 2, GPU_MOST = 9999 };
 
@@ -383,7 +387,7 @@ static void fatbins_section(void *of, const struct elf_file *file, Elf_Scn *sect
     const unsigned char *at = data ? data->d_buf : NULL;
     for (size_t done = 0, length; at && done + sizeof magic <= data->d_size; done += length) {
         length = 8;
-        if (memcmp(at + done, &magic, sizeof magic)) continue; /* room between two */
+        if (memcmp(at + done, &magic, sizeof magic)) continue; /* padding between two fatbins */
         if (!fatbin_take(file->image, at + done, data->d_size - done, &length))
             file->image->gpu_code_broken = true, length = 8;
         length = (length + 7) & ~(size_t)7;
@@ -409,7 +413,8 @@ static bool begin(struct elf_file *file, int fd, char error[256])
     return !why;
 }
 
-/* What the program headers, or the section headers, say has to be in the file. */
+/* Whether the file has all that its program headers and section headers say; false: sets `error`.
+ */
 static bool is_whole(const struct elf_file *file, uint64_t size, char error[256])
 {
     size_t count = 0;

@@ -1,4 +1,4 @@
-/* What one ELF file tells of how its code comes to CUDA. Nothing of it is run. */
+/* Reads from an ELF file how its code reaches CUDA. Runs none of the code. */
 #ifndef CS_INSPECT_IMAGE_H
 #define CS_INSPECT_IMAGE_H
 
@@ -7,27 +7,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A list of texts of its own, each once, in the order in which they came. */
+/* A list that owns its texts. Each text is in it once, in the order of strings_add(). */
 struct strings {
     char **at;
     size_t count, capacity;
 };
 
+/* Whether the text is in the list. */
 bool strings_have(const struct strings *strings, const char *text);
 void strings_add(struct strings *strings, const char *text);
-/* Numbers in them by their value: sm_90, sm_100. */
+/* Sorts numbers in the texts by value: sm_90 before sm_100. */
 void strings_sort(struct strings *strings);
 void strings_free(struct strings *strings);
 
-/* strdup that ends the process where there is no memory; NULL of NULL. */
+/* Like strdup(), but exits if memory runs out; NULL for NULL. */
 char *kept(const char *text);
 
-/* The calls of CUDA that custream knows, by name, from the tables that the library is made of. */
+/* The calls of CUDA that custream knows, by name, from the tables from which the library is made.
+ */
 enum api_level { API_DRIVER, API_RUNTIME, API_LEVELS };
 
-/* What the name says of the default stream that it means. */
+/* The default stream that a call's name means. */
 enum api_stream {
-    STREAM_UNSAID /* there is one form of it */,
+    STREAM_UNSAID /* the call has one form only */,
     STREAM_LEGACY,
     STREAM_PER_THREAD /* _ptds, _ptsz */
 };
@@ -38,52 +40,54 @@ struct api_call {
     enum api_stream stream;
 };
 
-/* NULL: custream knows no such call. */
+/* Returns the call of that name; NULL: custream does not know it. */
 const struct api_call *api_find(const char *name);
 
 enum image_kind { IMAGE_PROGRAM, IMAGE_LIBRARY, IMAGE_OBJECT /* .o, not linked yet */ };
 
-/* How a name of the API stands in the file. */
+/* How a file uses a name of the API. */
 enum image_use {
-    USE_IMPORTED, /* the loader binds it */
-    USE_CALLED,   /* linked in, and called by code that is not the CUDA runtime's own */
-    USE_NAMED,    /* as a text, to be looked up */
+    USE_IMPORTED, /* the loader binds the name */
+    USE_CALLED,   /* the function is linked in, and code other than the CUDA runtime calls it */
+    USE_NAMED,    /* the name is a text in the file, perhaps for dlsym() */
     USES
 };
 
 struct image {
-    char *path; /* as it was found */
+    char *path; /* the path at which the file was found */
     enum image_kind kind;
     unsigned bits, machine; /* 32 or 64; EM_X86_64, ... */
-    bool loaded_by_loader; /* has an interpreter: what reads LD_PRELOAD; always true of a library */
+    bool loaded_by_loader;  /* the loader loads it and reads LD_PRELOAD; true for each library */
     char *interpreter, *soname, *rpath, *runpath;
     struct strings needed; /* DT_NEEDED */
-    bool has_sections;     /* false: nothing below is known */
+    bool has_sections;     /* false: no member below is known */
     bool has_symbols;      /* not stripped */
 
-    bool is_libcuda, is_cudart;       /* by its SONAME */
-    bool carries_cudart;              /* a CUDA runtime is linked into it */
-    unsigned cudart_version;          /* of the runtime in it: 13000 is 13.0; 0: not known */
-    bool opens, opens_apart;          /* imports dlopen, dlmopen */
-    bool names_libcuda, names_cudart; /* as texts: what it may open */
-    bool own_driver_pointers;         /* defines variables named as the driver's functions */
+    bool is_libcuda, is_cudart;       /* by the SONAME */
+    bool carries_cudart;              /* a CUDA runtime is linked into the file */
+    unsigned cudart_version;          /* the version of that runtime: 13000 is 13.0; 0: not known */
+    bool opens, opens_apart;          /* imports dlopen; dlmopen */
+    bool names_libcuda, names_cudart; /* has the library's name as a text: it may open it */
+    bool own_driver_pointers;         /* defines variables named like the driver's functions */
     struct strings calls[API_LEVELS][USES];
-    size_t by_stream[STREAM_PER_THREAD +
-                     1];     /* calls imported or called, by the default stream that they mean */
-    struct strings gpu_code; /* "sm_90", "PTX 75" */
-    bool gpu_code_broken;    /* and perhaps more that could not be read */
+    /* by enum api_stream: how many different calls are imported or called */
+    size_t by_stream[STREAM_PER_THREAD + 1];
+    struct strings gpu_code; /* "sm_90", "compute_75" (PTX) */
+    bool gpu_code_broken;    /* some GPU code could not be read: gpu_code may not have all */
 };
 
-/* False: error says why it cannot be read, in one line. image_free() in either case. */
+/* Returns false if the file cannot be read: error says why, in one line. Needs image_free() in
+ * either case. */
 bool image_read(struct image *image, const char *path, char error[256]);
 void image_free(struct image *image);
 
-/* It has to do with CUDA in some way of its own. */
+/* Whether the file itself uses or is a part of CUDA, apart from the libraries that it needs. */
 bool image_touches(const struct image *image);
-/* Of the machine: "x86-64"; a number for others. */
+/* Returns the machine's name, such as "x86-64"; for others "machine NUMBER", written into `room`.
+ */
 const char *machine_name(unsigned machine, char room[16]);
 
-/* --- between image.c and code.c: the open file --- */
+/* --- the open file, for image.c and code.c --- */
 
 struct elf_file {
     Elf *elf;
@@ -91,15 +95,16 @@ struct elf_file {
     struct image *image;
 };
 
-/* Calls `take` for each section with content in the file. */
+/* Calls `take` for each section that has content in the file. */
 void sections_each(const struct elf_file *file,
     void (*take)(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about,
         const char *name),
     void *of);
 
-void code_read(struct elf_file *file); /* calls of a runtime that is linked in, and its version */
+/* Finds the calls of a CUDA runtime that is linked in, and the runtime's version. */
+void code_read(struct elf_file *file);
 
-/* A use of a name, if it is one of the API's. */
+/* Notes a use of the name if it is one of the API. */
 void image_use(struct image *image, const char *name, enum image_use use);
 
 #endif

@@ -1,4 +1,4 @@
-/* custream inspect: how a program comes to CUDA, from its file alone, and what to type. */
+/* custream inspect: says from a program's file alone how it reaches CUDA, and what to type. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,8 @@ static bool ends_in(const char *text, const char *ending)
     return length > tail && !strcmp(text + length - tail, ending);
 }
 
-/* What starts a script, without env. NULL: it is none. To be freed. */
+/* Returns the words that start a script, without env; the caller frees them. NULL: it is no script.
+ */
 static char *script_interpreter_of(const char *path)
 {
     char line[256] = "";
@@ -70,7 +71,8 @@ static int inspect(const char *name, bool json)
 {
     char path[PATH_MAX];
     struct verdict verdict = {.path = name};
-    /* A file here, or what a shell would start. */
+    /* A name without a slash: a file in this folder, otherwise the program that a shell would
+     * start. */
     if (!strchr(name, '/') && access(name, F_OK) && program_find(name, path, sizeof path))
         verdict.path = path;
     int status = STATUS_OK;

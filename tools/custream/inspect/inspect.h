@@ -1,59 +1,59 @@
-/* custream inspect, between its files. `tree` of a script: NULL. */
+/* custream inspect: what its files use of each other. A script has no tree: `tree` is NULL. */
 #ifndef CS_INSPECT_H
 #define CS_INSPECT_H
 
 #include "tools/custream/inspect/image.h"
 
-/* libraries.c: where the loader would find a library (ld.so(8)), but for glibc-hwcaps. */
+/* libraries.c: finds libraries where the loader would (ld.so(8)), except in glibc-hwcaps. */
 
-/* A program or library with all that it needs. */
+/* A program or library with all libraries that it needs. */
 struct tree {
     struct loaded {
         struct image image;
-        char *name;       /* as the one that needs it says; NULL of the first */
-        size_t needed_by; /* its place in `loaded` */
-    } *loaded;            /* the first is what was asked for */
+        char *name;       /* the name by which another file needs it (DT_NEEDED); NULL: the first */
+        size_t needed_by; /* the place of that other file in `loaded` */
+    } *loaded;            /* the first is the file that the user named */
     size_t count, capacity;
-    struct strings missing; /* libraries that are not found */
-    struct strings refused; /* that are found and cannot be read: "PATH: why" */
-    struct strings cache;   /* the loader's, "NAME\nPATH" */
+    struct strings missing; /* libraries that were not found */
+    struct strings refused; /* libraries that were found and cannot be read: "PATH: why" */
+    struct strings cache;   /* the entries of the loader's cache: "NAME\nPATH" */
 };
 
-/* False: error says why the first cannot be read. tree_free() is to be called in either case. */
+/* Returns false if the file cannot be read: error says why. Needs tree_free() in either case. */
 bool tree_make(struct tree *tree, const char *path, char error[256]);
 void tree_free(struct tree *tree);
 
-/* verdict.c: what custream will see, and what to type. */
+/* verdict.c: decides what custream will see, and what to type. */
 
 enum subject { SUBJECT_PROGRAM, SUBJECT_LIBRARY, SUBJECT_OBJECT, SUBJECT_SCRIPT };
 
 struct verdict {
     enum subject subject;
-    const char *path; /* as typed, or where PATH led */
-    const char
-        *obstacle; /* why nothing is seen: the rest of a sentence that begins with its name; NULL */
-    char *interpreter;   /* of a script: the words behind "#!", or "python3" */
-    struct strings sees; /* sentences */
-    struct strings run;  /* command lines, the first is the one to type */
-    const char *audit;   /* one of `run` that tells of per-thread default streams; NULL */
+    const char *path; /* as typed, or as found on PATH */
+    /* why nothing is seen: the rest of a sentence that begins with the path; NULL: no obstacle */
+    const char *obstacle;
+    char *interpreter;   /* for a script: the words behind "#!", or "python3" */
+    struct strings sees; /* the calls and work that custream will see, one phrase each */
+    struct strings run;  /* command lines; the first is the one to type */
+    const char *audit;   /* the one of `run` with --default-stream=audit; NULL: none */
 };
 
-/* `tree` of a script: NULL. */
 void verdict_make(struct verdict *verdict, const struct tree *tree);
 void verdict_free(struct verdict *verdict);
 
-/* How the code in the file comes to CUDA: sentences. */
+/* Adds to `ways` how the code of the file at that place reaches CUDA, one phrase each. */
 void reach_of(const struct tree *tree, size_t place, struct strings *ways);
-/* "legacy", "per-thread", "both", as its calls mean; NULL: not known. */
+/* Returns which default stream the file's calls mean: "legacy", "per-thread" or "both"; NULL: not
+ * known. */
 const char *default_stream_of(const struct image *image);
-/* Calls of it are not known: it is stripped, and the runtime linked in. */
+/* Whether the file's calls are not known: it has no section headers, or it is stripped and has the
+ * CUDA runtime linked in. */
 bool calls_hidden(const struct image *image);
 
-/* print_text.c, print_json.c: what it says, for people and for programs. */
+/* print_text.c, print_json.c: print the result for people and for programs. */
 
-enum {
-    INSPECT_VERSION = 1
-}; /* of the JSON: grows when a member goes away or means something else */
+/* The version of the JSON. Grows if a member goes away or changes its meaning. */
+enum { INSPECT_VERSION = 1 };
 
 extern const char *const subject_name[]; /* by enum subject */
 extern const char *const use_name[USES];

@@ -10,13 +10,13 @@
 
 /* --- the loader's cache --- */
 
-/* What ldconfig calls libraries of this machine. */
+/* Returns ldconfig's word for libraries of the machine; NULL: not known. */
 static const char *cache_word(unsigned machine)
 {
     return machine == EM_X86_64 ? "x86-64" : machine == EM_AARCH64 ? "AArch64" : NULL;
 }
 
-/* "	libz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1" */
+/* Takes a line such as "	libz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1". */
 static void cache_line(struct tree *tree, char *line, const char *word)
 {
     char *name = line + strspn(line, " \t"), *kind = strstr(name, " ("),
@@ -30,7 +30,8 @@ static void cache_line(struct tree *tree, char *line, const char *word)
     array_add(tree->cache.at, tree->cache.count, tree->cache.capacity, entry);
 }
 
-/* ldconfig knows the form of its file. Without it there is no cache. */
+/* Lets ldconfig print the cache, whose format may change. Without ldconfig the cache stays empty.
+ */
 static void cache_read(struct tree *tree, unsigned machine)
 {
     const char *word = cache_word(machine);
@@ -53,7 +54,7 @@ struct search {
     char found[PATH_MAX];
 };
 
-/* Of another machine or size the loader goes on. */
+/* Whether the file is for the program's machine and word size. The loader skips other files. */
 static bool fits(const struct search *search, const char *path)
 {
     unsigned char ident[20];
@@ -75,7 +76,7 @@ static bool try_folder(struct search *search, const char *folder)
            fits(search, search->found);
 }
 
-/* $ORIGIN and ${ORIGIN}, the folder of the file that says so; $LIB; others stay. */
+/* Replaces $ORIGIN (the folder of the file that has the path) and $LIB, with or without braces. */
 static void expand(const struct image *by, const char *from, size_t length, char *to, size_t size)
 {
     char origin[PATH_MAX];
@@ -112,7 +113,8 @@ static bool try_path(
     return false;
 }
 
-/* DT_RPATH of the file, and of those that it was loaded for; of none with a DT_RUNPATH. */
+/* Tries the DT_RPATH of the file, then of each file up to the program that needed it. A DT_RPATH
+ * beside a DT_RUNPATH does not count. If the file itself has a DT_RUNPATH, no DT_RPATH is tried. */
 static bool try_rpaths(struct search *search, size_t by)
 {
     if (search->tree->loaded[by].image.runpath) return false;
@@ -157,7 +159,7 @@ static bool find(struct search *search, size_t by)
            try_defaults(search);
 }
 
-/* --- all of them --- */
+/* --- all libraries --- */
 
 static struct loaded *room_for_one(struct tree *tree)
 {
@@ -165,7 +167,8 @@ static struct loaded *room_for_one(struct tree *tree)
     return memset(&tree->loaded[tree->count], 0, sizeof *tree->loaded);
 }
 
-/* The loader knows a library by the name that it was asked for, and by its SONAME. */
+/* Whether the library is loaded already, under the name by which it was needed or its SONAME, as
+ * for the loader; or known to be missing. */
 static bool is_loaded(const struct tree *tree, const char *name)
 {
     for (size_t i = 0; i < tree->count; i++) {

@@ -13,10 +13,10 @@ const char *const level_name[API_LEVELS] = {[API_DRIVER] = "driver", [API_RUNTIM
 
 enum { INDENT = 20, WIDTH = 100, SHOWN = 40 };
 
-/* "  label           " where a line begins, as much room where one goes on. */
+/* Puts "  LABEL           " to begin a line; an empty label puts the same width in blanks. */
 static void label_put(const char *label) { printf("  %-*s", INDENT - 2, label); }
 
-/* Words with a blank between, in lines of WIDTH. */
+/* Puts the words of the text in lines of at most WIDTH columns. */
 static void words_put(const char *label, const char *text)
 {
     int column = INDENT;
@@ -32,7 +32,7 @@ static void words_put(const char *label, const char *text)
         }
         char word[512];
         snprintf(word, sizeof word, "%.*s", length, text);
-        text_put(stdout, word); /* names come from a file that anybody may have made */
+        text_put(stdout, word); /* escapes control characters: anybody may have made the file */
         column += length;
         text += length;
         text += strspn(text, " ");
@@ -52,7 +52,7 @@ static void list_put(const char *label, const struct strings *list, size_t most)
     if (list->count) words_put(label, text);
 }
 
-/* Up to a few functions by their names, more by their number. */
+/* Writes the names of up to three functions, or how many they are. */
 static void functions_put(
     char *text, size_t size, const struct image *image, enum api_stream stream)
 {

@@ -19,7 +19,7 @@ static void __attribute__((format(printf, 2, 3))) add(
     free(text);
 }
 
-/* " 13.0", or nothing. */
+/* Writes the version as " 13.0"; 0: "". */
 static const char *version_text(unsigned version, char room[16])
 {
     *room = 0;
@@ -97,7 +97,7 @@ static struct together together_of(const struct tree *tree)
         all.legacy |= image->by_stream[STREAM_LEGACY];
         all.per_thread |= image->by_stream[STREAM_PER_THREAD];
     }
-    /* The CUDA runtime has a call of dlmopen in it. */
+    /* The CUDA runtime itself imports dlmopen: in a file with a runtime that says nothing. */
     all.opens_apart = tree->loaded[0].image.opens_apart && !tree->loaded[0].image.carries_cudart &&
                       !tree->loaded[0].image.is_cudart;
     return all;
@@ -119,7 +119,7 @@ static void sees_make(struct verdict *verdict, const struct together *all)
     if (all->opens_apart) add(sees, "nothing of libraries in a namespace of their own (dlmopen)");
 }
 
-/* The word as a shell takes it. */
+/* Returns the word with quotes if a shell needs them; the caller frees it. */
 static char *quoted(const char *word)
 {
     char *to = malloc(4 * strlen(word) + 5), *at = to;
@@ -137,7 +137,8 @@ static char *quoted(const char *word)
     return to;
 }
 
-/* What the shell takes for the program: "./app" where "app" would be looked for on PATH. */
+/* Returns the words that start the program in a shell: "./app", since "app" would be searched on
+ * PATH. */
 static char *word_of(const struct verdict *verdict)
 {
     char *plain = quoted(verdict->path), *word;

@@ -21,7 +21,7 @@ static bool is_set(const char *variable)
     return value && *value;
 }
 
-/* The first of $BROWSER, a list with colons, whose program is there. */
+/* Finds the first command in $BROWSER (a list with colons) whose program exists. */
 static bool first_browser(char command[BROWSER_ROOM])
 {
     const char *list = getenv("BROWSER");
@@ -49,7 +49,7 @@ const char *browser_name(void)
     return NULL;
 }
 
-/* Words of the command; the link stands for the word %s, or behind the last. */
+/* Splits the command into words. The link replaces the word %s, or is added as the last word. */
 static void words_split(char *command, char *link, char *words[WORDS_MOST + 2])
 {
     size_t count = 0;
@@ -65,7 +65,8 @@ static void words_split(char *command, char *link, char *words[WORDS_MOST + 2])
     words[count] = NULL;
 }
 
-/* Twice removed: nobody waits for it, and Ctrl-C here does not end it there. */
+/* Becomes the browser in a grandchild of custream and a session of its own: nobody has to wait for
+ * it, and Ctrl-C in this terminal does not end it. */
 static void become(char *const *words)
 {
     const int null = open("/dev/null", O_RDWR);
@@ -89,7 +90,8 @@ bool browser_open(const char *link)
     return child > 0 && waitpid(child, NULL, 0) == child;
 }
 
-/* What the program prints, without the newline at its end. */
+/* Runs the program and reads the first line of its output. Returns false if it fails or prints
+ * nothing. */
 static bool output_of(char *const *words, char *text, size_t size)
 {
     int ends[2], status;
@@ -148,7 +150,8 @@ static char *encode(const char *text, const char *kept)
 
 char *link_part(const char *name) { return encode(name, ""); }
 
-/* A regular expression for the track of the lane. Perfetto adds its number, and shows \ twice. */
+/* Returns a regular expression for the lane's track. Perfetto may add a number to the name and
+ * write a backslash twice. */
 static char *pattern_of(const char *name)
 {
     char *to = malloc(8 * strlen(name) + sizeof "^( \\d+)?$"), *at = to;

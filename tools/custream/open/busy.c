@@ -16,7 +16,7 @@ static struct busy_lane *lane_at(struct busy *busy, int64_t pid, int64_t tid)
     return &busy->lanes[*at];
 }
 
-/* Of host threads too: they have no work. */
+/* Names a stream's lane. A host thread may get an entry too: without work it is never listed. */
 static void name_lane(struct busy *busy, const struct trace_row *row, int64_t pid)
 {
     const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
@@ -25,7 +25,7 @@ static void name_lane(struct busy *busy, const struct trace_row *row, int64_t pi
             row_word(row, KEY_META_NAME);
 }
 
-/* A kernel may leave out how it was launched, where one before it has said it. */
+/* Notes whether a kernel has its shape, or leaves it out because an earlier kernel had the same. */
 static void take_shape(struct busy *busy, const struct trace_row *row)
 {
     if (strcmp(text_of(&busy->texts, row_word(row, KEY_CAT)), "kernel")) return;
@@ -34,7 +34,7 @@ static void take_shape(struct busy *busy, const struct trace_row *row)
     busy->says |= says;
 }
 
-/* Only GPU work has args.stream, in other tools' traces too. */
+/* Takes GPU work and names of lanes. Only GPU work has args.stream, in other tools' traces too. */
 static void take_row(void *of, const struct trace_row *row)
 {
     struct busy *busy = of;

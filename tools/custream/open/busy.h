@@ -1,4 +1,5 @@
-/* The busiest streams of a trace, by name; and whether its slices say all of it. */
+/* Finds the busiest streams of traces by name, and whether kernels leave out how they were
+ * launched. */
 #ifndef CS_OPEN_BUSY_H
 #define CS_OPEN_BUSY_H
 
@@ -9,24 +10,25 @@
 #include "tools/custream/trace/texts.h"
 
 struct busy_lane {
-    text name;   /* 0: its row has not come yet */
-    double busy; /* ns of GPU work; pieces that ran at once count twice */
+    text name;   /* 0: the row with the name has not come yet */
+    double busy; /* ns of GPU work, all pieces summed, even if they ran at the same time */
 };
 
 struct busy {
     struct texts texts;
     struct busy_lane *lanes;
     size_t count, capacity;
-    struct numbers index; /* lanes by pid and tid; of each file anew */
+    struct numbers index; /* by pid and tid: the lane's place; empty again for each file */
     bool cut;             /* a file ends in the middle */
-    bool ours, says;      /* says: a kernel has said how it was launched */
-    bool leaves_out;      /* one of a file does */
+    bool ours, says;      /* of the current file; says: a kernel had its shape */
+    bool leaves_out;      /* a kernel of some file left out its shape (merge/shapes.h) */
 };
 
 void busy_init(struct busy *busy);
-/* A file's lanes into the others. False: error says why it is no trace. */
+/* Adds the lanes of a file. Returns false if it is no trace: error says why. */
 bool busy_read(struct busy *busy, const char *path, char error[256]);
-/* The busiest first, each name once: names[0..returned). They live as long as `busy`. */
+/* Puts up to `most` names, each once, the busiest first. Returns how many. They live as long as
+ * `busy`. */
 size_t busy_names(struct busy *busy, const char **names, size_t most);
 void busy_free(struct busy *busy);
 

