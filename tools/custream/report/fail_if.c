@@ -6,21 +6,21 @@
 #include "shim/base/append.h"
 
 struct condition {
-    const char *text; /* as it was given; must outlive the condition */
-    char name[32];    /* of the metric or finding */
+    const char *text; /* the argument, which must outlive the condition */
+    char name[32];    /* the metric's or finding's name */
     bool finding;
     bool change;  /* the value has a sign */
-    int relation; /* a row of the table of relations */
+    int relation; /* the index in `relations` */
     double value;
-    enum unit unit; /* of the value: a share may be held against a time; of a change, SHARE is of
-                       the earlier value */
+    enum unit unit; /* the value's unit. For a metric that is a share, it may be ns; a change in
+                       SHARE is relative to the earlier value */
 };
 
 enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
-/* A longer sign stands before the one that it begins with. */
+/* ">=" stands before ">": the first row whose sign the text begins with is taken. */
 static const struct relation {
     const char *sign;
-    int holds; /* for a metric that is so, held against the value */
+    int holds; /* the results of comparing the metric with the value for which it holds */
 } relations[] = {{">=", ABOVE | EQUAL}, {"<=", BELOW | EQUAL}, {"==", EQUAL}, {"!=", BELOW | ABOVE},
     {">", ABOVE}, {"<", BELOW}};
 enum { RELATIONS = sizeof relations / sizeof *relations };
@@ -40,7 +40,8 @@ static const char *skip_blanks(const char *at)
     return at;
 }
 
-/* A word of letters, digits and _ into condition->name, cut if it is too long to be one of ours. */
+/* Reads a word of letters, digits and _ into condition->name, cut if it is too long to be a known
+ * name. */
 static const char *read_name(struct condition *condition, const char *at)
 {
     size_t length = 0;
@@ -73,7 +74,7 @@ static bool read_finding(struct condition *condition, const char *at, char error
     return refuse(error, "'finding' needs one of %s, and no more", ids);
 }
 
-/* The number and its unit, into the condition; false: it is none. */
+/* Reads a number and its unit into the condition; false: the text is none. */
 static bool read_number(struct condition *condition, const char *at)
 {
     char *end = NULL;
@@ -89,7 +90,7 @@ static bool read_number(struct condition *condition, const char *at)
     return false;
 }
 
-/* The value, or how much it changes, as far as the metric's unit allows it. */
+/* Reads the value, or the change, if the metric's unit allows it. */
 static bool read_value(
     struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
 {
@@ -111,7 +112,7 @@ static bool read_value(
         condition->name, allowed[metric][change]);
 }
 
-/* A metric may be called without its "_ns": "wall". */
+/* Finds a metric by its name, which may lack its "_ns": "wall". */
 static bool find_metric(struct condition *condition, enum unit *unit)
 {
     char *end = condition->name + strlen(condition->name);
@@ -162,7 +163,7 @@ static bool finding_holds(
     return false;
 }
 
-/* In the unit that the condition's value is in. */
+/* Returns the metric's value in the unit of the condition's value. */
 static double value_of(const struct condition *condition, const struct report *report)
 {
     const double value = metric_value(report, condition->name);

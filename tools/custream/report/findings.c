@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 
-/* The one list of findings. docs/findings.md has a heading for each; an id is kept for ever. */
+/* The list of all findings. docs/findings.md has a heading for each; an id never changes. */
 const struct rule rules[] = {
     {"CS101", "the legacy default stream kept streams apart", look_legacy, IN_COSTS,
         "give its work a stream of its own, made with CU_STREAM_NON_BLOCKING; or run with "
@@ -44,8 +44,7 @@ const struct rule rules[] = {
 };
 const size_t rule_count = sizeof rules / sizeof *rules;
 
-/* A find that cost less than this share of its device's time is not worth a change of the program.
- */
+/* The share of its device's time that a find must have cost to be worth a change of the program. */
 static const double WORTH_SHARE = 0.005;
 enum { EVIDENCE_MAX = 16 << 10 };
 
@@ -104,7 +103,7 @@ static const struct column columns[] = {
     {"page", "page", UNIT_TEXT, 0, 0},
 };
 
-/* The heading of the page, as links name it. */
+/* Returns the link to a finding's heading in docs/findings.md. */
 static const char *page_of(struct report *report, const char *id)
 {
     char anchor[16] = {0};
@@ -113,7 +112,7 @@ static const char *page_of(struct report *report, const char *id)
     return report_text(report, "docs/findings.md#%s", anchor);
 }
 
-/* "CS113 and CS115" */
+/* Returns the ids of the rules that show in this way: "CS113 and CS115". */
 static const char *rules_in_calls(struct report *report, enum shows shows)
 {
     const char *list = "";

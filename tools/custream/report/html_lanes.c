@@ -1,26 +1,23 @@
 #define _GNU_SOURCE /* qsort_r */
-/*
- * The lanes of a device, each a picture of its own over the same time: from the device's first work
- * to its last. A lane with few pieces shows each as it is, with a title; of others, each of
- * LANE_COLUMNS columns shows what took most of it, as high as the share of the column that is
- * filled.
- */
+/* The lanes of a device: pictures over the same time, from the device's first work to its last. A
+ * lane with few pieces shows each one, with a title. A lane with more has LANE_COLUMNS columns:
+ * each shows the class that took most of it, as high as the share of the column that is filled. */
 #include "tools/custream/report/inside.h"
 
 enum {
     LANE_COLUMNS = 2000,
-    LANE_HEIGHT = 8, /* as many steps of how much of a column is filled */
+    LANE_HEIGHT = 8, /* steps in which a column's height shows how much of it is filled */
     PIECES_SHOWN = 400,
     STREAMS_SHOWN = 32,
     CLASSES = (int)CAUSES > (int)WORK_KINDS ? (int)CAUSES : (int)WORK_KINDS,
 };
 
-/* A piece of a lane: a class of the style sheet is a letter ("c": a cause, "k": a kind of work) and
- * a number. */
+/* A piece of a lane. Its class in the style sheet is a letter ("c": a cause, "k": a kind of work)
+ * and a number. */
 struct piece {
     int64_t begin, end;
     int class;
-    uint32_t row; /* in run->works, or in idles->rows */
+    uint32_t row; /* the index in run->works or idles->rows */
 };
 
 struct lane {
@@ -81,15 +78,17 @@ static void pieces_put(const struct lane *lane)
 
 /* --- many --- */
 
-/* How much of each column each class fills: what lies in the column, and where a row of full ones
- * begins (1) and ends (-1). */
+/* How much of each column each class fills. `part`: by pieces that fill a part of it. `full`: 1
+ * where full columns begin and -1 where they end. */
 struct fill {
     double part[LANE_COLUMNS + 1][CLASSES], full[LANE_COLUMNS + 1][CLASSES];
 };
 
 static void fill_add(struct fill *fill, int class, double from, double to)
 {
-    enum { LEAST_SHOWN = 16 }; /* pieces without length in a column make some of it */
+    enum {
+        LEAST_SHOWN = 16
+    }; /* a short piece fills at least 1/16 of a column, so that it is seen */
     const int first = (int)from, last = (int)to;
     if (to - from < 1.0 / LEAST_SHOWN) to = from + 1.0 / LEAST_SHOWN;
     if (first == last) {
@@ -102,8 +101,9 @@ static void fill_add(struct fill *fill, int class, double from, double to)
     fill->full[last][class] -= 1;
 }
 
-/* The class that takes most of a column, and how many steps of it are filled; 0: none. `full`: that
- * of the column before, by class. */
+/* Returns the class that takes most of a column. *height: how many steps of the column are filled;
+ * 0: none. `full`: the full columns of each class up to the column before; this call adds its own.
+ */
 static int column_class(const struct fill *fill, int column, double full[CLASSES], int *height)
 {
     int most = 0;
@@ -183,8 +183,8 @@ static int by_lane(const void *left, const void *right, void *of)
         run->streams[*(const uint32_t *)left].lane, run->streams[*(const uint32_t *)right].lane);
 }
 
-/* The streams of a device that have work, the STREAMS_SHOWN with most of it first, and those in the
- * order of their lanes. */
+/* Returns the streams of a device that have work: first the STREAMS_SHOWN ones with the most work,
+ * in the order of their lanes. *count: how many. */
 static uint32_t *streams_of(const struct run *run, size_t device, size_t *count)
 {
     uint32_t *streams = NULL;

@@ -4,7 +4,8 @@
 
 #include "tools/custream/report/report.h"
 
-/* Why a table is empty that needs all work: "Absent: ..."; NULL where all work has times. */
+/* Returns the reason why a table that needs all work's times is empty: "Absent: ..."; NULL: all
+ * work has times. */
 const char *sample_note(struct report *report, const struct run *run);
 
 /* A section reads the model and adds its tables. */
@@ -14,29 +15,29 @@ section section_run, section_idle, section_overlap, section_host, section_stream
 
 /* --- metrics --- */
 
-/* One number for each question that a condition may ask: the table "metrics", made from the
+/* The table "metrics": one number for each question that a condition may ask, made from the
  * report's other tables. */
-/* The last table of the report, once the others are made. */
+/* Makes the table, as the last one of the report. */
 void metrics_make(struct report *report, const struct model *of);
 
-/* False: there is no such metric. Shares are of the time from the first to the last work of each
- * device. */
+/* Returns a metric's unit; false: there is no such metric. Shares are of the time from the first to
+ * the last work of each device. */
 bool metric_find(const char *key, enum unit *unit);
-/* Their keys, with ", " between them. */
+/* Writes the metrics' keys, with ", " between them. */
 void metric_keys(char *keys, size_t size);
-/* NAN: not known of this run. */
+/* Returns a metric's value; NAN: not known for this run. */
 double metric_value(const struct report *report, const char *key);
 
 /* --- findings --- */
 
 /*
- * Findings: what a report advises, one rule each. findings.c has the table of rules; rules_*.c
- * look, by theme; section_findings.c makes the table of what was found.
+ * Findings: a report's pieces of advice, one rule each. findings.c has the table of rules;
+ * rules_*.c look for them, by theme; section_findings.c makes the table of what was found.
  *
- * A rule that cannot know says nothing. A cost is idle or serialized time that would go, at most:
- * costs of two findings may be the same time, and do not add up.
+ * A rule that lacks data finds nothing. A finding's cost is the idle or serialized time that would
+ * go, at most: two findings' costs may be the same time, so they do not add up.
  */
-/* Something that a rule found. Texts are the report's, or static. */
+/* Something that a rule found. Its texts are the report's, or static. */
 struct find {
     const struct rule *rule;
     const char *place; /* a stream or thread; "" */
@@ -45,16 +46,17 @@ struct find {
     const char *evidence;
 };
 
-/* Where rules put what they find. */
+/* The list to which rules add what they find. */
 struct findings {
     const struct model *of;
     struct report *report;   /* owns the texts */
-    const struct rule *rule; /* that looks now */
+    const struct rule *rule; /* the rule that looks now */
     struct find *rows;
     size_t count, capacity;
 };
 
-/* Where it shows what a rule looks for. Only those of the first have to cost something. */
+/* How a rule's subject shows in a trace: as lost time (IN_COSTS), in any trace, or in calls. Only
+ * findings of IN_COSTS must have a cost. */
 enum shows { IN_COSTS, ANYWAY, PARTLY_IN_CALLS, IN_CALLS };
 
 typedef void looker(struct findings *to);
@@ -67,12 +69,13 @@ struct rule {
 extern const struct rule rules[];
 extern const size_t rule_count;
 
-/* One find of the rule that looks, with its evidence. Left out if it cost less than it takes to be
- * worth a change, on that device (NONE: on none). */
+/* Adds a find of the rule that looks now, with its evidence. For a rule of IN_COSTS, `device` is
+ * the device that lost the time, and a find that cost too little of its time is left out. For
+ * others it is NONE or a device. */
 void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times,
     const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/* Names for evidence; a stream's has its GPU where there are several. */
+/* Return names for evidence. A stream's name has its GPU, if there are several. */
 const char *find_stream(struct findings *to, uint32_t stream);
 const char *find_device(struct findings *to, uint32_t device);
 const char *find_thread(struct findings *to, uint32_t thread);
@@ -85,27 +88,27 @@ looker look_legacy, look_blocking, look_hardware_queues, look_host_functions, lo
 /* --- what printers share --- */
 
 enum { SUMMARY_MAX = 1024 };
-/* The run and its devices in sentences, one a number from 0; false: no more. */
+/* Writes sentence `number`, from 0, about the run and its devices; false: there are no more. */
 bool summary_line(const struct report *report, size_t number, char line[SUMMARY_MAX]);
 
-/* One of the table "findings", as text and page show it. */
+/* A row of the table "findings", as text and page show it. */
 struct finding {
-    const char *id, *title, *place, *evidence, *remedy, *page; /* "" where there is none */
+    const char *id, *title, *place, *evidence, *remedy, *page; /* "": none */
     char cost[128]; /* "at most 3.205 ms, 10.2 % of the GPU's time (12 times)" */
 };
 struct finding finding_at(const struct report *report, size_t row);
 
-/* What stands above the findings, or that there are none. */
+/* Returns the heading above the findings, or the sentence that there are none. */
 const char *findings_heading(const struct report *report);
 
-/* Whether text and page show it in words, not as a table. */
+/* Whether text and page show the table in words, not as a table. */
 bool is_told(const struct table *table);
 
-/* The lanes of all devices as HTML: when each was idle and why, and what ran on each stream.
- * Nothing where no GPU did work. */
+/* Writes the lanes of all devices as HTML: when each was idle and why, and what ran on each stream.
+ * Writes nothing if no GPU worked. */
 void lanes_print(FILE *file, const struct model *of);
 extern const char page_style[], page_script[];
-/* For an element's text or an attribute in quotes. */
+/* Writes a text so that it can stand in an element or in a quoted attribute. */
 void html_put(FILE *file, const char *text);
 
 #endif

@@ -3,11 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How far reading is, for somebody at a terminal. */
+/* The progress of reading a file, which is shown on a terminal. */
 struct progress {
     const char *path;
     double size;
-    int percent; /* as shown; -1: nothing is */
+    int percent; /* the percentage on the terminal; -1: none */
 };
 
 static void progress_show(void *of, uint64_t bytes)

@@ -3,11 +3,11 @@
 #include "shim/base/append.h"
 #include "tools/custream/model/views.h"
 
-/* A metric is the sum of a column, of a share's table divided by the devices' spans. */
+/* A metric is the sum of a table's column. A share is this sum divided by the devices' spans. */
 static const struct metric {
     const char *key;
     enum unit unit;
-    const char *table, *columns[2]; /* columns[1]: NULL, or one to be added */
+    const char *table, *columns[2]; /* columns[1]: a column to add; NULL */
 } metrics[] = {
     {"gpu_busy", UNIT_SHARE, "devices", {"busy_ns"}},
     {"gpu_idle", UNIT_SHARE, "devices", {"idle_ns"}},
@@ -16,10 +16,10 @@ static const struct metric {
     {"kernels", UNIT_COUNT, "kernels", {"times"}}, {"copies", UNIT_COUNT, "copies", {"times"}},
     {"calls", UNIT_COUNT, "run", {"calls"}},
     {"lost", UNIT_COUNT, "run", {"lost_calls", "lost_works"}},
-    {"default_stream_work", UNIT_COUNT, NULL, {NULL}}, /* of the legacy default streams */
+    {"default_stream_work", UNIT_COUNT, NULL, {NULL}}, /* counted on the legacy default streams */
 };
 enum { METRICS = sizeof metrics / sizeof *metrics };
-static const char idle_prefix[] = "idle_"; /* and one for each cause: "idle_host" */
+static const char idle_prefix[] = "idle_"; /* one more metric for each cause: "idle_host" */
 
 static const struct column columns[] = {
     {"key", "metric", UNIT_TEXT, COLUMN_NAMES, 0},

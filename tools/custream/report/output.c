@@ -44,7 +44,7 @@ int output_judge(struct output *output, char *const *files, int file_count)
 
 /* --- writing it --- */
 
-/* https://no-color.org: set, and not empty. */
+/* Whether to print colours. NO_COLOR counts if it is set and not empty (https://no-color.org). */
 static bool wants_color(const struct output *output)
 {
     const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
@@ -69,8 +69,8 @@ static int form_print(
         output->command, "%s: cannot be written: %s", to, errno ? strerror(errno) : "write error");
 }
 
-/* Standard output comes last: its reader may have seen enough (| head), which ends the process. The
- * first form that cannot be written ends it too. */
+/* Standard output comes last, since its reader may stop early (| head), which ends the process. The
+ * first form that cannot be written ends the loop, too. */
 int output_print(const struct output *output, printer *const printers[FORMS], struct print *print)
 {
     int status = STATUS_OK;

@@ -1,11 +1,9 @@
-/* What every page of a report has: its style sheet and its script. */
+/* The style sheet and script of every page of a report. */
 #include "tools/custream/report/inside.h"
 
-/*
- * The causes of idle time (c0 to c11, in the order of enum cause) have the colours of Okabe and
- * Ito, which people tell apart whatever colours they see; from the ninth on with a dashed edge.
- * Kinds of work (k0 to k4) have no colour, so that the idle time stands out.
- */
+/* The causes of idle time (c0 to c11, in the order of enum cause) have the colours of Okabe and
+ * Ito, which people with any colour vision can tell apart; from the ninth on, a dashed edge is
+ * added. Kinds of work (k0 to k4) have no colour, so that the idle time stands out. */
 const char page_style[] =
     ":root{color-scheme:light dark;--text:#1b1b1b;--back:#fff;--quiet:#5c5c5c;--line:#d4d4d4;"
     "--row:#f5f5f5;--alarm:#a33c00;--work:#4a4a4a;--work2:#9a9a9a}\n"

@@ -1,10 +1,10 @@
-/* RFC 4180: tables one after the other, each with a header of its own; the first field of every
- * line is the table's key. */
+/* The report as CSV (RFC 4180): one table after the other, each with its own header. The first
+ * field of every line is the table's key. */
 #include "tools/custream/report/inside.h"
 
 #include "shim/base/json.h"
 
-/* Bytes that are not UTF-8 are replaced, as in JSON. */
+/* Writes a field. Bytes that are not UTF-8 are replaced, as in JSON. */
 static void field_put(FILE *file, const char *text)
 {
     const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text);

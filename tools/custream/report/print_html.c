@@ -1,8 +1,8 @@
-/* One page that needs nothing from the network: what text has, lanes, and tables that can be
- * sorted. */
+/* Prints the report as one HTML page that needs no network: the words of the text form, lanes, and
+ * tables that can be sorted. */
 #include "tools/custream/report/inside.h"
 
-/* More rows than these no page gets. */
+/* The most rows of a table on a page. */
 enum { ROWS_MAX = 1000 };
 
 void html_put(FILE *file, const char *text)

@@ -1,12 +1,12 @@
-/* The tables "running", "running_streams" and "running_threads" in words, for people who want to
- * know what hangs. */
+/* Prints the tables "running", "running_streams" and "running_threads" in words, to tell people
+ * what hangs. */
 #include <stdarg.h>
 
 #include "tools/custream/report/inside.h"
 
 enum { INDENT = 7, LINE = 4096 };
 
-/* A paragraph, behind its label if it has one; nothing where it is empty. */
+/* Writes a paragraph behind its label, if it has one; writes nothing if the text is empty. */
 static __attribute__((format(printf, 4, 5))) void line_put(
     FILE *file, const struct print *print, const char *label, const char *format, ...)
 {

@@ -1,5 +1,5 @@
-/* The report for a terminal: what is wrong, what it costs and what to do first; then the tables, as
- * wide as there is room. */
+/* Prints the report for a terminal: first the findings with their costs and remedies, then the
+ * tables, as wide as the terminal. */
 #include "tools/custream/report/inside.h"
 
 #include <locale.h>
@@ -17,15 +17,15 @@ static void style_put(FILE *file, const struct print *print, enum style style, c
 
 /* --- a table --- */
 
-/* The columns of a table that have something to show, and how wide each is. Titles stand in as many
- * lines as the longest takes. */
+/* The columns of a table that have something to show, and their widths. Titles take as many lines
+ * as the longest one. */
 struct layout {
     size_t columns[COLUMNS_SHOWN_MAX], count;
     int width[COLUMNS_SHOWN_MAX], title_lines;
 };
 
-/* The part of a title that stands on this line of a column so wide, from 0; its length, 0: the
- * title has ended. */
+/* Finds the part of a title on line `line`, from 0, of a column of this width. Returns the part's
+ * length; 0: the title has ended. */
 static int title_line(const char **title, int width, int line)
 {
     const char *at = *title;
@@ -62,7 +62,7 @@ static int longest_word(const char *title)
     return (int)longest;
 }
 
-/* The widest of a column's cells; 0: there is nothing in it. */
+/* Returns the width of a column's widest cell; 0: all are empty. */
 static int column_width(const struct table *table, size_t column)
 {
     const struct column *of = &table->columns[column];
@@ -91,7 +91,7 @@ static int layout_total(const struct layout *layout)
     return total;
 }
 
-/* Makes the widest text column narrower until all fit, or none can be. */
+/* Makes the widest text column narrower, until all columns fit or none can shrink. */
 static void layout_fit(struct layout *layout, const struct table *table, int columns)
 {
     for (int total = layout_total(layout); total > columns; total--) {
@@ -105,7 +105,8 @@ static void layout_fit(struct layout *layout, const struct table *table, int col
     }
 }
 
-/* Where titles on one line leave too little room, each word of them may have its own. */
+/* Lays out a table. If titles on one line leave too little room, each word of a title may have its
+ * own line. */
 static struct layout layout_make(const struct table *table, int columns)
 {
     struct layout layout = {.count = 0};
@@ -127,8 +128,8 @@ static struct layout layout_make(const struct table *table, int columns)
     return layout;
 }
 
-/* Texts begin at the left of their column, numbers end at its right. The last of a line has no
- * blanks behind it. */
+/* Writes a cell. Texts are aligned left, numbers right. The last cell of a line has no blanks
+ * behind it. */
 static void cell_put(FILE *file, const struct table *table, const struct layout *layout, size_t at,
     const char *text, bool last)
 {
@@ -142,7 +143,7 @@ static void cell_put(FILE *file, const struct table *table, const struct layout 
     if (is_text(table, layout, at) && !last) fprintf(file, "%*s", width - put, "");
 }
 
-/* A line of texts, one a column. */
+/* Writes a line of texts, one for each column. */
 static void line_put(FILE *file, const struct table *table, const struct layout *layout,
     const char *const texts[COLUMNS_SHOWN_MAX])
 {
@@ -152,7 +153,7 @@ static void line_put(FILE *file, const struct table *table, const struct layout 
     fputc('\n', file);
 }
 
-/* All titles end on the last line. */
+/* Writes the titles. All of them end on the last line. */
 static void titles_put(FILE *file, const struct table *table, const struct layout *layout)
 {
     for (int line = 0; line < layout->title_lines; line++) {
@@ -169,7 +170,7 @@ static void titles_put(FILE *file, const struct table *table, const struct layou
     }
 }
 
-/* What has lines of its own below the row. */
+/* Writes the cells that have lines of their own below the row. */
 static void below_put(FILE *file, const struct print *print, const struct table *table, size_t row)
 {
     enum { INDENT = 5, MORE = 7 };
@@ -279,7 +280,7 @@ static void all_put(FILE *file, const struct print *print)
 
 void print_text(FILE *file, const struct print *print)
 {
-    setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() knows characters by it */
+    setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() needs it to know characters */
     for (int i = 0; i < print->section_count; i++) {
         const struct table *table = report_find(print->report, print->sections[i]);
         if (table) text_table_put(file, print, table);

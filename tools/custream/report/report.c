@@ -1,4 +1,4 @@
-/* custream report: has a report made of the files of one run, and prints it. Options are judged
+/* custream report: makes a report of the files of one run, and prints it. All options are judged
  * before any file is read. */
 
 #include "shim/base/append.h"
@@ -9,7 +9,7 @@
 static const char NAME[] = "custream report";
 static printer *const printers[FORMS] = {print_text, print_json, print_csv, print_html};
 
-/* What was asked for. */
+/* The options and files of the command line. */
 struct request {
     struct output output;
     struct conditions conditions;
@@ -30,7 +30,7 @@ static int section_add(struct request *request, const char *key)
     return STATUS_OK;
 }
 
-/* What takes more than one option to see. */
+/* Checks what needs more than one option. */
 static int request_judge(struct request *request)
 {
     if (!files_or_newest(NAME, &request->files, &request->file_count)) return STATUS_UNUSABLE;

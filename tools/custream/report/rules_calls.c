@@ -1,12 +1,12 @@
-/* Rules about calls by themselves: objects that are made again and again, queries in a loop, calls
- * that failed, waits for events that order nothing or wait for too little. */
+/* Rules about calls: objects that are made again and again, queries in a loop, failed calls, and
+ * waits for events that order nothing or wait for too little. */
 #include "tools/custream/report/inside.h"
 
 /* --- CS110: streams and events --- */
 
-/* So many are too many: made one by one with something done in between, or never destroyed. A pool
- * lives as long as the program by design, and is made in a few goes: objects that come in more of
- * them are no pool. */
+/* MANY_OBJECTS: so many objects are too many if they were made one by one with work between, or
+ * never destroyed. A pool is made in at most GOES_OF_A_POOL goes, and may live as long as the
+ * program. */
 enum { MANY_OBJECTS = 100, GOES_OF_A_POOL = 10 };
 
 static bool makes_stream(const struct call *call)
@@ -16,7 +16,7 @@ static bool makes_stream(const struct call *call)
 static bool makes_event(const struct call *call) { return call->call == CS_CALL_cuEventCreate; }
 
 struct makings {
-    uint64_t all, between; /* between: with something put on a stream since the last one */
+    uint64_t all, between; /* between: with work enqueued since the object before */
 };
 
 static struct makings count_makings(const struct run *run, bool (*makes)(const struct call *))
@@ -64,11 +64,10 @@ void look_objects(struct findings *to)
 
 /* --- CS113: queries --- */
 
-/* A loop that asks more often than this many times a second, for so many times, does nothing else.
- */
+/* The least queries a second, and in all, of a loop that does nothing but ask. */
 enum { QUERIES_A_SECOND = 1000, QUERIES = 100 };
 
-/* Queries of one thing, one after the other, by one thread. */
+/* Consecutive queries of one thing by one thread. */
 struct spin {
     const struct call *first, *last;
     uint64_t queries;
@@ -120,9 +119,8 @@ void look_spinning(struct findings *to)
 
 /* --- CS115: failed calls --- */
 
-/* Results that are no failure. That work is not done yet is what a query and cuEventElapsedTime may
- * say; that the driver has ended is what libraries are told which give back their objects as the
- * process ends. */
+/* Results that are no failure. A query and cuEventElapsedTime may answer that work is not done yet.
+ * Libraries that free their objects while the process ends are told that the driver has ended. */
 struct expected {
     text not_ready, deinitialized;
 };
@@ -168,11 +166,11 @@ void look_failed(struct findings *to)
 
 enum verdict { WAIT_ORDERS, WAIT_NOTHING, WAIT_STALE, WAIT_NEVER };
 
-/* A wait of a stream for an event that does not do what waits are for. */
+/* A stream's wait for an event that orders nothing or too little. */
 struct bad_wait {
-    uint32_t call, record; /* record: the call that recorded the event; NONE: none did */
+    uint32_t call, record; /* record: the call that recorded the event; NONE: none */
     enum verdict verdict;
-    uint32_t missed; /* by STALE: pieces of work that came behind the record on its stream */
+    uint32_t missed; /* for STALE: pieces of work behind the record on its stream */
 };
 
 struct bad_waits {
@@ -182,16 +180,15 @@ struct bad_waits {
 
 struct watch {
     const struct run *run;
-    bool whole;              /* all records of events are in the trace */
-    struct numbers recorded; /* the call of its last record, by event */
-    struct numbers
-        waited;         /* the latest record that the one stream waited for on the other, by both */
-    uint32_t *enqueued; /* pieces of work so far, by stream */
-    struct numbers behind; /* `enqueued` of the event's stream when it was recorded, by event */
+    bool whole;              /* the trace has all records of events */
+    struct numbers recorded; /* by event: the call of its last record */
+    struct numbers waited; /* by both streams: the latest record on one that the other waited for */
+    uint32_t *enqueued;    /* by stream: pieces of work so far */
+    struct numbers behind; /* by event: `enqueued` of its stream at its last record */
 };
 
-/* A part, a window of time, a loss or another process's event: an event may have been recorded
- * where the trace does not show it. */
+/* Whether the trace has all records of events. It may lack some if it is a part or a window of
+ * time, has a loss, or has another process's event. */
 static bool records_are_whole(const struct run *run)
 {
     if (!run->ours || run->loss_count || run_number(run, "part", 1) > 1 ||
@@ -257,13 +254,13 @@ static void bad_waits_make(struct bad_waits *bads, const struct run *run)
 
 /* --- waits for too little --- */
 
-/* Once or twice a program may mean to wait for the same record again: several streams have a
- * beginning in common. */
+/* The least stale waits for a finding. A program may mean one or two: several streams may begin
+ * behind the same record. */
 enum { STALE_TIMES = 3 };
 
 struct stale_tally {
     uint64_t never, stale;
-    uint32_t last; /* of the stale ones: of bads.rows */
+    uint32_t last; /* the index in bads.rows of the last stale wait */
 };
 
 static void report_stale(struct findings *to, uint32_t stream, const struct stale_tally *tally,

@@ -1,10 +1,10 @@
 /*
- * Rules about the host: what it did, while the GPU was idle, that the GPU need not have waited for;
- * and launches that do not keep up with the GPU.
+ * Rules about the host: things that it did while the GPU was idle, though the GPU need not have
+ * waited for them; and launches that do not keep up with the GPU.
  *
- * If the host had not waited in a call, all that came behind it would have been as much earlier as
- * the call took. So the idle time behind it would be shorter by that, and by no more than the
- * host's part of it.
+ * If the host had not waited in a call, all that came after the call would have come earlier, by
+ * the call's time. So the idle time after it would be shorter by that time, or by the host's part
+ * of the idle time if that is less.
  */
 
 #include "tools/custream/model/views.h"
@@ -13,26 +13,26 @@
 struct search {
     struct findings *to;
     const struct run *run;
-    struct host_wait *waits;  /* by call */
-    struct numbers pageable;  /* by text: whether it names a copy of pageable memory, 0 or 1 */
-    struct numbers allocates; /* texts that name calls which allocate or free */
+    struct host_wait *waits; /* by call */
+    struct numbers pageable; /* by a name's text: 1 if it names a copy of pageable memory, else 0 */
+    struct numbers allocates; /* the texts of calls that allocate or free */
 };
 
-/* Who is to blame for a gap, and for how much of it. */
+/* The call that is to blame for a gap, and its part of the gap. */
 struct blame {
     int64_t cost;
-    uint32_t call; /* NONE: nobody */
+    uint32_t call; /* NONE: no call */
 };
 static const struct blame nobody = {0, NONE};
 
 /* A rule of this file. */
 struct host_rule {
     struct blame (*blame)(struct search *s, const struct gap *gap);
-    uint32_t (*place)(const struct call *call); /* a thread or stream */
+    uint32_t (*place)(const struct call *call); /* returns the call's thread or stream */
     const char *(*name)(struct findings *to, uint32_t place);
-    uint64_t least;                                        /* gaps of a place, for a find */
-    const char *what;                                      /* the evidence begins so */
-    const char *(*more)(struct search *s, uint32_t place); /* and ends so; NULL: no more */
+    uint64_t least;   /* the least gaps of a place for a find */
+    const char *what; /* the begin of the evidence */
+    const char *(*more)(struct search *s, uint32_t place); /* its end; NULL: none */
 };
 
 static uint32_t thread_of(const struct call *call) { return call->thread; }
@@ -45,7 +45,7 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 struct toll {
     int64_t cost, longest;
     uint64_t times;
-    uint32_t call; /* of the longest */
+    uint32_t call; /* the call of the longest gap */
 };
 
 static void flush(struct search *s, const struct host_rule *rule, struct toll *tolls, size_t places,
@@ -83,8 +83,8 @@ static void look(struct findings *to, const struct host_rule *rule, struct searc
     free(s->waits);
 }
 
-/* The wait that the thread was in when the gap began; NONE. Waits that began inside the gap had
- * nothing to wait for. */
+/* Returns the wait that the enqueuing thread was in when the gap began; NONE. A wait that began
+ * inside the gap had nothing to wait for. */
 static uint32_t wait_before(const struct search *s, const struct gap *gap)
 {
     const uint32_t enqueuing = s->run->works[gap->next].call;
@@ -98,7 +98,8 @@ static struct blame blame_wait(const struct search *s, const struct gap *gap, ui
     return (struct blame){earlier(gap->host, duration(&s->run->calls[wait])), wait};
 }
 
-/* All calls that the enqueuing thread was in while the gap lasted, and that match. */
+/* Blames the calls that match and that the enqueuing thread was in during the gap. The last one
+ * stands for all. */
 static struct blame blame_calls(struct search *s, const struct gap *gap,
     bool (*matches)(struct search *s, const struct call *call))
 {
@@ -129,7 +130,7 @@ static struct blame blame_synchronisation(struct search *s, const struct gap *ga
 
 void look_synchronisation(struct findings *to)
 {
-    /* A few times are the ends of phases; more are a loop. */
+    /* Fewer waits may be the ends of phases; so many are a loop. */
     static const struct host_rule rule = {blame_synchronisation, thread_of, find_thread, 5,
         "the GPU was idle after the thread had waited for all of it", NULL};
     look(to, &rule, &(struct search){.run = &to->of->run});
@@ -166,8 +167,8 @@ static bool call_pageable(struct search *s, const struct call *call)
     return call->works && work_pageable(s, &s->run->works[s->run->works_of[call->work]]);
 }
 
-/* The driver copies through memory of its own: before the copy to the device begins, and in the
- * call that copies from it. */
+/* Blames copies of pageable memory. The driver copies through memory of its own: before a copy to
+ * the device begins, and in the call of a copy from it. */
 static struct blame blame_pageable(struct search *s, const struct gap *gap)
 {
     struct blame blame = blame_calls(s, gap, call_pageable);
@@ -180,7 +181,8 @@ static struct blame blame_pageable(struct search *s, const struct gap *gap)
     return blame;
 }
 
-/* How much shorter they would be is not known, so it is no part of the cost. */
+/* Tells how long the pageable copies took. It is not known how much shorter they would be, so this
+ * is no part of the cost. */
 static const char *pageable_copies(struct search *s, uint32_t stream)
 {
     int64_t took = 0;
@@ -204,7 +206,7 @@ void look_pageable(struct findings *to)
 
 /* --- CS106: memory --- */
 
-/* Calls that the call table does not have, as other tools name them. */
+/* Names of allocating calls that the call table does not have, as other tools spell them. */
 static const char *const allocating[] = {"cudaMalloc", "cudaFree", "cudaMallocHost",
     "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch", "cuMemAlloc_v2",
     "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuMemAllocManaged"};
@@ -239,22 +241,22 @@ void look_allocations(struct findings *to)
 /* A kernel is short if the host needs about as long to launch the next: a launch takes 2 to 10 us,
  * and some frameworks' own code 10 to 50 us. */
 enum { SHORT_NS = 50000 };
-/* A longer gap than this is something else than a launch. */
+/* A gap longer than this is no launch's. */
 enum { LAUNCH_GAP_NS = 100000 };
-/* So many in a row are worth a graph. */
+/* How many short kernels in a row are worth a graph. */
 enum { KERNELS_IN_A_ROW = 20 };
 
-/* Short kernels, one after the other, with the host's time between them. In frameworks memsets and
- * copies on the device lie among them. A graph has these too. */
+/* Short kernels, one after the other, with the host's time between them. Frameworks put memsets and
+ * copies on the device among them, which a graph can have, too. */
 struct stretch {
     int64_t idle, busy;
     uint64_t kernels, others;
-    int64_t last_end; /* of its last gap */
-    uint32_t stream;  /* of its last kernel */
+    int64_t last_end; /* when its last gap ended */
+    uint32_t stream;  /* the stream of its last kernel */
 };
 
 struct launches {
-    struct stretch sum, longest; /* of a device */
+    struct stretch sum, longest; /* sums over a device's stretches, and its longest one */
     uint64_t stretches;
 };
 
@@ -291,13 +293,13 @@ static bool is_other(const struct work *work)
     return work->kind == WORK_SET || (work->kind == WORK_COPY && work->way == CS_WAY_DtoD);
 }
 
-/* A gap that only the launch of a short kernel, or of what may lie among them, explains: the thread
- * did not wait for the GPU in it. */
+/* Whether a gap is explained by the launch of a short kernel, or of a memset or copy among them,
+ * alone: the thread did not wait for the GPU in it. */
 static bool is_launch(const struct run *run, const struct idles *idles, const struct gap *gap)
 {
     const struct work *next = &run->works[gap->next];
-    int64_t order = 0; /* the host was ahead, and the work came behind what was before it on its
-                          stream, as in a graph */
+    int64_t order = 0; /* ns in which the host was ahead, and the work waited for earlier work on
+                          its stream, as in a graph */
     for (size_t i = gap->first; i < gap->last; i++) {
         const struct idle *piece = &idles->rows[i];
         if (piece->cause == CAUSE_HOST && piece->doing == DOING_BLOCKED) return false;

@@ -1,14 +1,14 @@
-/* Rules about what waits for what on the GPU: the legacy default stream, hardware queues, host
- * functions. */
+/* Rules about waits on the GPU: for the legacy default stream, hardware queues and host functions.
+ */
 #include "tools/custream/report/inside.h"
 
-/* What one place lost. Two late pieces at once lose the same time, which counts once. */
+/* The loss of one place. Two pieces that are late at once lose the same time, which counts once. */
 struct toll {
-    int64_t covered; /* until when the time is counted */
+    int64_t covered; /* the time up to this moment is counted */
     int64_t cost;
     uint64_t times;
-    uint32_t late, idle;    /* that lost the most, of the model's rows; NONE */
-    uint32_t streams, last; /* of a rule about several streams: how many, and one of them */
+    uint32_t late, idle;    /* the model's rows that lost the most; NONE */
+    uint32_t streams, last; /* for a rule about several streams: how many, and one of them */
 };
 
 struct search {
@@ -18,7 +18,7 @@ struct search {
     struct toll *tolls;
 };
 
-/* A rule of this file: what it counts, and where, as a stream or a device. */
+/* A rule of this file: the cause that it counts, and its place, a stream or a device. */
 struct order_rule {
     enum cause cause;
     bool lates, idles, by_device;
@@ -47,7 +47,7 @@ static void add_idle(struct toll *toll, const struct model *of, uint32_t number)
     toll->times++;
 }
 
-/* Of the piece that lost the most. */
+/* Returns words about the piece that lost the most. */
 static const char *example(struct findings *to, const struct toll *toll)
 {
     const struct model *of = to->of;
@@ -68,7 +68,8 @@ static const char *example(struct findings *to, const struct toll *toll)
         find_stream(to, next->stream));
 }
 
-/* Which context a stream has is known where work ran on it. */
+/* Returns, by stream, the legacy default stream of its context; NONE. A stream's context is known
+ * if work ran on it. */
 static uint32_t *legacy_streams(const struct run *run)
 {
     uint32_t *legacy = array_none(run->stream_count);
@@ -152,7 +153,7 @@ static bool is_blocking(const struct run *run, uint32_t stream)
     return is && is->known && is->origin == ORIGIN_CREATED && !is->non_blocking;
 }
 
-/* Of the two, the one that the program made as a blocking stream. */
+/* Returns the device of the one of two streams that the program made as a blocking stream. */
 static uint32_t device_of_blocking(struct search *s, uint32_t waiting, uint32_t other)
 {
     const uint32_t stream = is_blocking(s->run, waiting) ? waiting : other;

@@ -3,7 +3,7 @@
 
 /* --- CS112: priorities --- */
 
-/* Streams that asked for another priority than they were given. */
+/* Finds streams that were given another priority than they asked for. */
 static void look_refused(struct findings *to)
 {
     const struct run *run = &to->of->run;
@@ -23,17 +23,16 @@ static void look_refused(struct findings *to)
             (unsigned long)streams - 1);
 }
 
-/* More different priorities than devices have (cuCtxGetStreamPriorityRange: six on devices of
- * today). */
+/* A bound above the number of priorities of a device (cuCtxGetStreamPriorityRange: six today). */
 enum { PRIORITIES = 16 };
 
 struct priorities {
     struct {
         int priority;
-        int64_t end; /* of the last of its work so far */
+        int64_t end; /* when the last of its work so far ended */
     } of[PRIORITIES];
     size_t count;
-    bool met; /* work of two was enqueued and not done at the same time */
+    bool met; /* two priorities had work enqueued and not done at the same time */
 };
 
 static void meet(struct priorities *priorities, int priority, int64_t enqueued, int64_t end)
@@ -48,7 +47,8 @@ static void meet(struct priorities *priorities, int priority, int64_t enqueued, 
     if (priorities->of[own].end < end) priorities->of[own].end = end;
 }
 
-/* Devices whose streams have different priorities, and no two of them ever had work at once. */
+/* Finds devices whose streams have different priorities, though no two of these ever had work at
+ * once. */
 static void look_alone(struct findings *to)
 {
     const struct run *run = &to->of->run;
@@ -57,7 +57,7 @@ static void look_alone(struct findings *to)
         const struct work *work = &run->works[i];
         const struct stream *stream = &run->streams[work->stream];
         if (work->call == NONE)
-            devices[stream->device].met = true; /* since when it was enqueued is not known */
+            devices[stream->device].met = true; /* it is not known when the work was enqueued */
         if (stream->known)
             meet(&devices[stream->device], stream->priority, to->of->holds[i].enqueued, work->end);
     }
@@ -78,14 +78,14 @@ void look_priorities(struct findings *to)
 
 /* --- CS114: copy engines --- */
 
-/* Copies between host and device, which have an engine for each direction. */
+/* Whether a copy is between host and device. Each of these two directions has an engine. */
 static bool crosses(const struct work *work)
 {
     return work->kind == WORK_COPY && (work->way == CS_WAY_HtoD || work->way == CS_WAY_DtoH);
 }
 
 struct engine_use {
-    int64_t end[CS_WAY_COUNT]; /* of the last copy so far, by direction */
+    int64_t end[CS_WAY_COUNT]; /* by direction: when the last copy so far ended */
     bool both;                 /* copies in both directions overlapped */
 };
 
@@ -108,12 +108,13 @@ static struct engine_use *engines_used(const struct run *run)
 struct serial_copies {
     int64_t cost;
     uint64_t times;
-    uint32_t last;     /* that could have run earlier; NONE */
-    int64_t last_lost; /* how much of it: beside that the next one gains nothing */
+    uint32_t last;     /* the last copy that could have run earlier; NONE */
+    int64_t last_lost; /* ns of `last` that could have: running beside these, the next copy gains
+                          nothing */
 };
 
-/* How much of a copy could have run beside the one in the other direction that it waited for in its
- * stream's order. */
+/* Returns how much of a copy could have run beside the one in the other direction that it waited
+ * for in its stream's order. */
 static int64_t lost(const struct run *run, const struct work *work, const struct hold *hold,
     const struct serial_copies *copies)
 {

@@ -1,8 +1,6 @@
-/*
- * Where the host waited for a device, and for which work. One pass over the calls in their order
- * knows of each stream, event and device which of the work so far ends last: that is what a wait
- * waits for.
- */
+/* The host's waits for a device, and the work that they were for. One pass over the calls in their
+ * order keeps, for each stream, event and device, the work so far that ends last: that is the work
+ * that a wait is for. */
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
@@ -16,21 +14,20 @@ static const struct column wait_columns[] = {
 };
 
 enum {
-    COPY_BLOCKS_NS = 20000, /* a synchronous copy that takes no longer than this is taken to have
-                               waited for nothing */
-    CLOCKS_NS = 20000, /* times on the GPU may be off by so much, where they come from events */
+    COPY_BLOCKS_NS = 20000, /* a synchronous copy this short is taken to have waited for nothing */
+    CLOCKS_NS = 20000,      /* the error of times on the GPU if they come from events */
     ROWS_SHOWN = 20,
 };
 
-/* By what is waited for: the work that ends last of what was enqueued so far; NONE. */
+/* For each thing that can be waited for: the work enqueued so far that ends last; NONE. */
 struct front {
     const struct run *run;
-    uint32_t *streams; /* what else a stream waits for is among it */
+    uint32_t *streams; /* by stream, with the work that the stream itself waits for */
     uint32_t *devices;
-    uint32_t *blocking;    /* by device: of the streams that the legacy default stream waits for */
-    struct numbers events; /* work by an event's number: what it recorded last */
-    struct numbers recorded; /* the stream of that record */
-    uint32_t loose; /* works before this one in which no call is known stand in the front */
+    uint32_t *blocking; /* by device: over the streams that the legacy default stream waits for */
+    struct numbers events;   /* by an event's number: the work that its last record stands for */
+    struct numbers recorded; /* by an event's number: the stream of its last record */
+    uint32_t loose;          /* the front has all works up to this index that lack a call */
 };
 
 static void front_free(struct front *front)
@@ -65,8 +62,8 @@ static uint32_t front_of_stream(const struct front *front, uint32_t stream)
                : front->streams[stream];
 }
 
-/* What the call adds: its work on the stream that it names, also where nodes of a graph ran on
- * others; an event's record; a wait for one. */
+/* Adds a call to the front: its work, on the stream that it names (even if nodes of a graph ran on
+ * others), an event's record, or a wait for an event. */
 static void front_call(struct front *front, const struct call *call)
 {
     const enum cs_kind kind = call_kind(call);
@@ -86,7 +83,7 @@ static void front_call(struct front *front, const struct call *call)
     front->streams[call->stream] = later(front->run, front->streams[call->stream], waited);
 }
 
-/* Work of which no call is known counts as enqueued when it began. */
+/* Adds work that lacks a call. It counts as enqueued when it began. */
 static void front_loose(struct front *front, int64_t until)
 {
     const struct run *run = front->run;
@@ -101,8 +98,8 @@ static bool ended_in(const struct work *work, const struct call *call)
     return work->end > call->begin && work->end <= call->end + CLOCKS_NS;
 }
 
-/* The work that a wait waited for; NONE: nothing that still ran. What ends later was enqueued by
- * another thread meanwhile, or is of another device. */
+/* Returns the work that a wait waited for; NONE: nothing that still ran. Work that ends after the
+ * wait does not count: another thread enqueued it meanwhile, or it is another device's. */
 static uint32_t ended_wait(const struct front *front, const struct call *call)
 {
     const struct run *run = front->run;
@@ -120,10 +117,10 @@ static uint32_t ended_wait(const struct front *front, const struct call *call)
 
 /* --- waits for something else than work --- */
 
-/* In place of the work, where there is none. */
+/* Stands for the work of a wait that has none. */
 enum other { OTHER_NOTHING, OTHER_UNKNOWN };
 
-/* A stream on which a host function returned during the wait; NONE. */
+/* Returns a stream on which a host function returned during the wait; NONE. */
 static uint32_t function_in(
     const struct front *front, const struct call *call, const struct callback *by_end)
 {
@@ -141,7 +138,7 @@ static uint32_t function_in(
     return NONE;
 }
 
-/* Whether GPU work that ran then may be missing. */
+/* Whether GPU work that ran during the call may be missing. */
 static bool is_unseen(const struct run *run, const struct call *call)
 {
     for (size_t i = 0; i < run->loss_count && run->losses[i].begin < call->end; i++)
@@ -170,8 +167,8 @@ static bool blocks(const struct call *call)
            (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS);
 }
 
-/* Rows are found by two numbers, each for a pair: who called what; the name of the work and its
- * stream, 0 for none. */
+/* Sums of waits. A row's key is two numbers: one for the call's name and thread, one for the name
+ * of the work and its stream (0: none). */
 struct waits {
     struct tallies rows, callers, works;
 };

@@ -1,4 +1,4 @@
-/* Where each device was idle, by cause; and of the host's part, what the thread was doing. */
+/* The idle time of each device by cause, and, for the host's part, by what the thread was doing. */
 #include "tools/custream/report/inside.h"
 
 static const struct column idle_columns[] = {
@@ -24,7 +24,7 @@ static const struct column host_columns[] = {
     {"longest_ns", "longest", UNIT_NS, 0, 0},
 };
 
-/* Idle time of one kind, summed. What lies in one gap is one time. */
+/* Idle time of one kind, summed. Pieces in one gap count as one time. */
 struct sum {
     const struct idle *longest, *last; /* the first row of the longest time, and of the last one */
     int64_t ns, longest_ns, last_ns;
@@ -59,7 +59,7 @@ static int64_t idle_of(const struct model *of, uint32_t device)
 
 /* --- by cause --- */
 
-/* What the longest of them was: "before sgemm on stream 14; recorded on stream 13 behind copy". */
+/* Describes an idle time: "before sgemm on stream 14; recorded on stream 13 behind copy". */
 static const char *example(struct report *report, const struct model *of, const struct idle *idle)
 {
     const struct run *run = &of->run;
@@ -99,7 +99,7 @@ static void by_cause(
 
 /* --- by what the host did --- */
 
-/* What tells rows of the host's part apart: numbers, so that no texts are compared. */
+/* Returns a number for each kind of row of the host's part, so that no texts are compared. */
 static uint32_t host_key(struct numbers *names, const struct run *run, const struct idle *idle)
 {
     const uint32_t parts[] = {idle->device, idle_thread(run, idle), idle->doing,
@@ -162,7 +162,7 @@ void section_idle(struct report *report, const struct model *of)
 
 /* --- streams that ran one after the other, why, and what that cost --- */
 
-/* What to do about each cause; none of those that no stream waits for another by. */
+/* A remedy for each cause; NULL: no stream waits for another by this cause. */
 static const char *const remedies[CAUSES] = {
     [CAUSE_LEGACY] = "use no legacy default stream: give its work a stream made with "
                      "CU_STREAM_NON_BLOCKING, or try "

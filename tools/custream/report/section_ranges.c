@@ -1,5 +1,5 @@
-/* The ranges that the program named (NVTX), and how long the GPU was busy with what was called in
- * them, or idle since they did something else. */
+/* The ranges that the program named (NVTX), how long the GPU was busy with the work of their calls,
+ * and how long it was idle because their threads did something else. */
 #include "tools/custream/report/inside.h"
 
 enum { RANGE_GPU_BUSY, RANGE_IDLE_HOST, ROWS_SHOWN = 20 };
@@ -16,14 +16,14 @@ static const struct column range_columns[] = {
     {"idle_host_ns", "GPU idle meanwhile", UNIT_NS, 0, CELL_SUM(RANGE_IDLE_HOST)},
 };
 
-/* The ranges around calls. Consecutive calls of a thread have the same ones most of the time: they
+/* The ranges around calls, as sets: consecutive calls of a thread mostly have the same ranges, and
  * share a set. */
 struct around {
     const struct run *run;
-    uint32_t *row;     /* by range: its row of the table */
-    uint32_t *set[2];  /* by call: the set of its thread's ranges, and that of the process's; 0:
-                          none, or the call enqueued nothing */
-    uint32_t *members; /* rows of all sets; set s has members[begins[s] .. begins[s + 1]) */
+    uint32_t *row;     /* by range: its row in the table */
+    uint32_t *set[2];  /* by call: the set of its thread's ranges, and of the process's; 0: no
+                          ranges, or the call enqueued nothing */
+    uint32_t *members; /* the rows of all sets: set s has members[begins[s] .. begins[s + 1]) */
     size_t member_count, member_capacity;
     size_t *begins;
     size_t set_count, set_capacity;
@@ -33,7 +33,7 @@ struct around {
 struct open {
     uint32_t *ranges;
     size_t count, capacity;
-    int64_t soonest; /* when the first of them ends */
+    int64_t soonest; /* when the first of these ranges ends */
 };
 
 static bool open_drop(struct open *open, const struct run *run, int64_t now)
@@ -71,7 +71,7 @@ static uint32_t set_add(struct around *around, const struct open *open)
     return (uint32_t)around->set_count - 2;
 }
 
-/* Sets of the calls `calls` (NULL: all), which are in order, from ranges in order. */
+/* Makes the sets of the calls `calls` (NULL: all) from ranges; both are in order. */
 static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *calls,
     size_t call_count, const uint32_t *ranges, size_t range_count)
 {
@@ -95,7 +95,8 @@ static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *
     free(open.ranges);
 }
 
-/* Those of the process come behind the last thread's. */
+/* Returns the group of a range: its thread. The process's ranges are the group behind the last
+ * thread's. */
 static uint32_t thread_of_range(const void *of, size_t range)
 {
     const struct run *run = of;
@@ -131,8 +132,8 @@ static void around_free(struct around *around)
     free(around->begins);
 }
 
-/* How long any work of each row's ran: works come in order of begin, so what is new of each lies
- * behind where the row's last ended. */
+/* Adds, for each row, how long any of its work ran. Works are in order of begin, so the new time of
+ * each is the part after the row's last end. */
 static void add_busy(struct tallies *tallies, const struct around *around)
 {
     const struct run *run = around->run;

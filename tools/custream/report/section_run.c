@@ -63,7 +63,7 @@ static void missing_count(struct line *m, double count, const char *one, const c
     if (count > 0) MISSING("%.0f %s", count, count == 1 ? one : many);
 }
 
-/* `most`: "at most ", or nothing; `where`: likewise. */
+/* Tells how much work has no times. `most`: "at most " or ""; `where`: words behind it, or "". */
 static void missing_works(struct line *m, const char *most, double count, const char *where)
 {
     if (count > 0)
@@ -77,7 +77,8 @@ static void missing_launches(struct line *m, const char *most, double count)
             count == 1 ? "launch without its kernel" : "launches without their kernels");
 }
 
-/* Which kind it is can be told where all parts are there, and add up or have one kind only. */
+/* Tells how much is untimed. Its kind can only be told if all parts are there, and add up or have
+ * one kind only. */
 static void missing_untimed(struct line *m, const struct run *run)
 {
     char where[64];
@@ -93,7 +94,7 @@ static void missing_untimed(struct line *m, const struct run *run)
     else missing_launches(m, most, untimed.all);
 }
 
-/* Why the file ended before the process did. */
+/* Tells why the file ended before the process did. */
 static void missing_end(struct line *m, const struct run *run)
 {
     const struct fact *ended = run_fact(run, "totals.ended"),
@@ -114,7 +115,7 @@ static void missing_end(struct line *m, const struct run *run)
 static void missing_parts(struct line *m, const struct run *run)
 {
     const double deleted = run_number(run, "totals.parts_deleted", 0);
-    uint32_t next = (uint32_t)deleted + 1; /* part that is to come */
+    uint32_t next = (uint32_t)deleted + 1; /* the part that is expected next */
     missing_count(m, deleted, "part deleted", "parts deleted");
     for (size_t i = 0; i < run->part_count; i++) {
         const uint32_t part = run->parts[i].number;
@@ -125,7 +126,7 @@ static void missing_parts(struct line *m, const struct run *run)
     if (parts_continue(run)) MISSING("another part follows");
 }
 
-/* Times of which there is nothing, or no GPU work. */
+/* Tells the times of which nothing, or no GPU work, was recorded. */
 static void missing_times(struct line *m, const struct run *run)
 {
     double closed = 0, no_times = 0;
@@ -193,7 +194,7 @@ static uint32_t calling_threads(const struct run *run)
     return threads;
 }
 
-/* A call that gives its stream something to do; others make it, ask it, or wait for it. */
+/* Whether the call gives its stream something to do. Other calls make, ask or wait for a stream. */
 static bool uses_stream(const struct call *call)
 {
     const enum cs_kind kind = call_kind(call);
@@ -202,7 +203,7 @@ static bool uses_stream(const struct call *call)
 }
 
 struct streams {
-    uint32_t used, unused; /* unused: the program made it and gave it nothing to do */
+    uint32_t used, unused; /* unused: streams that the program made and gave nothing to do */
 };
 
 static struct streams streams_of(const struct run *run)
@@ -220,7 +221,7 @@ static struct streams streams_of(const struct run *run)
     return streams;
 }
 
-/* A program that no launcher started as one of several has none. */
+/* Returns the program's rank; NAN: no launcher started it as one of several. */
 static double rank_of(const struct run *run)
 {
     const double rank = run_number(run, "distributedInfo.rank", NAN);
@@ -264,7 +265,7 @@ static void device_put(struct table *table, const struct model *of, uint32_t d,
         CELL(before.no_call_ns));
 }
 
-/* A device on which nothing ran has no row. */
+/* Makes the table "devices". A device on which nothing ran has no row. */
 static void device_table(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;

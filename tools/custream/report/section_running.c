@@ -1,4 +1,4 @@
-/* What was running when the process ended without meaning to, or is now. */
+/* The work that was running when the process ended unexpectedly, or that is running now. */
 #include "tools/custream/model/unfinished.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
@@ -34,7 +34,8 @@ static const struct column thread_columns[] = {
     {"stream", "of stream", UNIT_TEXT, COLUMN_CUT_END, 0}, {"event", "of event", UNIT_COUNT, 0, 0},
     {"waits_for", "waits for", UNIT_TEXT, COLUMN_BELOW, 0}};
 
-/* What a stream waits for, in words, if these say all; and at the end of a chain. */
+/* For each enum held_by: its key; `words`: what a stream waits for, if words alone can tell; `end`:
+ * the words at the end of a chain. */
 static const struct {
     const char *key, *words, *end;
 } held_by[HELD_BY_COUNT] = {
@@ -53,26 +54,27 @@ static const struct {
         .words = "not known: GPU times of it were not taken, so it may have ended"},
 };
 
-/* A thread that is in a call or a host function, as the trailer says. */
+/* A thread that the trailer lists as being in a call or a host function. */
 struct inside {
     const char *name, *call, *function;
-    const struct cs_call_info *info; /* of the call */
+    const struct cs_call_info *info; /* the call's row of the call table */
     double tid, since_us, device, event;
     uint32_t stream;
-    bool all; /* it waits for all streams of its context */
+    bool all; /* the thread waits for all streams of its context */
 };
 
 struct running {
     struct report *report;
     const struct run *run;
-    bool asked; /* what was running is of interest, and told */
+    bool asked; /* the run is one whose unfinished work is told */
     struct unfinished unfinished;
     struct inside *threads;
     size_t thread_count, thread_capacity;
-    const char *unread;       /* which calls are not there; NULL: none that is known */
+    const char *unread; /* words about the calls that are missing; NULL: none is known to be */
     const struct work **last; /* by stream: the work that ended last */
     const struct work *last_of_all;
-    int64_t as_of, gpu_as_of; /* gpu_as_of: INT64_MIN: not known */
+    int64_t as_of,
+        gpu_as_of; /* gpu_as_of: the time up to which GPU work was reported; INT64_MIN: not known */
 };
 
 /* --- what the trailer lists --- */
@@ -98,7 +100,7 @@ static const char *listed_text(
     return value ? text_in(run, value) : NULL;
 }
 
-/* By its GPU's ordinal and its number; NONE. */
+/* Returns the stream of a list's entry, found by its GPU's ordinal and its number; NONE. */
 static uint32_t listed_stream(const struct run *run, const char *list, unsigned n)
 {
     const double device = listed_number(run, list, n, "device"),
@@ -144,7 +146,7 @@ static const char *stream_of(const struct running *r, uint32_t stream)
     return stream_label(r->report, r->run, stream);
 }
 
-/* What a call is to people: its kernel, or its name. */
+/* Returns the name of a call for people: its kernel's or its own. */
 static const char *call_label(const struct running *r, uint32_t index)
 {
     const struct call *call = &r->run->calls[index];
@@ -163,7 +165,8 @@ static const struct unfinished_stream *row_of(const struct running *r, uint32_t 
     return row == NONE ? NULL : &r->unfinished.streams[row];
 }
 
-/* What the stream waits for: an event, a value in memory, the legacy default stream, or another. */
+/* Says what the stream waits for: an event, a value in memory, the legacy default stream, or
+ * something else. */
 static const char *waits_for(const struct running *r, const struct unfinished_stream *u)
 {
     const struct call *call = &r->run->calls[u->call];
@@ -196,7 +199,7 @@ static const char *waits_for(const struct running *r, const struct unfinished_st
     return held_by[u->by].words;
 }
 
-/* What a stream does at the end of a chain. */
+/* Says what a stream at the end of a chain does. */
 static const char *end_words(const struct running *r, const struct unfinished_stream *u)
 {
     if (held_by[u->by].end) return held_by[u->by].end;
@@ -205,7 +208,8 @@ static const char *end_words(const struct running *r, const struct unfinished_st
                : SAY("of which %s is not known to have ended", call_label(r, u->call));
 }
 
-/* "a waits for b, which waits for c, which runs k"; NULL: it waits for no other stream. */
+/* Describes the chain of streams that wait: "a waits for b, which waits for c, which runs k"; NULL:
+ * the stream waits for no other. */
 static const char *chain_of(const struct running *r, const struct unfinished_stream *u)
 {
     enum { HOPS = 8 };
@@ -223,7 +227,7 @@ static const char *chain_of(const struct running *r, const struct unfinished_str
     return text;
 }
 
-/* How the oldest launch of a stream was launched, as the trailer tells until it has ended. */
+/* Reads the shape of a stream's oldest launch. The trailer has it until the launch has ended. */
 static bool awaited_shape(const struct run *run, uint32_t stream, struct shape *shape)
 {
     static const char *const members[] = {
@@ -269,7 +273,8 @@ static void stream_put(
 
 /* --- threads --- */
 
-/* One that a call on the legacy default stream (NONE: whose is not known) waits for; NULL. */
+/* An unfinished stream that a call on the legacy default stream waits for; NULL: there is none.
+ * `legacy`: that stream; NONE: it is not known of which device. */
 static const struct unfinished_stream *blocking_row(const struct running *r, uint32_t legacy)
 {
     for (size_t i = 0; i < r->unfinished.count; i++) {
@@ -285,7 +290,7 @@ static bool is_blocking_copy(const struct cs_call_info *call)
     return call->kind == CS_KIND_COPY && call->how & CS_HOW_BLOCKS;
 }
 
-/* Of a call that only puts work on a stream, it is remarkable that a thread is in it for long. */
+/* Whether the call only enqueues work: being in it for long is remarkable. */
 static bool only_enqueues(const struct cs_call_info *call)
 {
     return (cs_kind_info[call->kind].implies & CS_NODE ||
@@ -293,14 +298,14 @@ static bool only_enqueues(const struct cs_call_info *call)
            !is_blocking_copy(call);
 }
 
-/* "waiter 4250" */
+/* Returns the words for a thread: "waiter 4250". */
 static const char *thread_words(const struct running *r, const struct inside *thread)
 {
     const bool named = thread->name && *thread->name;
     return SAY("%s %.0f", named ? thread->name : "thread", thread->tid);
 }
 
-/* The thread in the host function that holds up the stream; NULL. */
+/* Returns the thread in the host function that holds up the stream; NULL. */
 static const struct inside *function_before(
     const struct running *r, const struct unfinished_stream *u)
 {
@@ -311,8 +316,9 @@ static const struct inside *function_before(
     return NULL;
 }
 
-/* The stream whose queue the thread seems to wait for. Other things can take as long, so it takes
- * much unfinished work on the device; an H200's queue took 1,021 launches. */
+/* Returns the stream with the full queue that the thread seems to wait for; NULL. Other reasons can
+ * take as long, so the device must have much unfinished work: an H200's queue took 1,021 launches.
+ */
 static const struct unfinished_stream *full_queue(
     const struct running *r, const struct inside *thread)
 {
@@ -327,7 +333,7 @@ static const struct unfinished_stream *full_queue(
     return unfinished >= CROWDED ? u : NULL;
 }
 
-/* The first thread in a host function; NULL. */
+/* Returns the first thread in a host function; NULL. */
 static const struct inside *any_function(const struct running *r)
 {
     for (size_t n = 0; n < r->thread_count; n++)
@@ -335,7 +341,8 @@ static const struct inside *any_function(const struct running *r)
     return NULL;
 }
 
-/* That the queue is behind the function does not show where the GPU's records are old. */
+/* Says which host function may keep the thread from going on. If the GPU's records are old, they do
+ * not show that the queue is behind the function; then any thread's function is named. */
 static const char *behind_function(const struct running *r, const struct unfinished_stream *u)
 {
     const struct inside *function = function_before(r, u), *beside = any_function(r);
@@ -349,7 +356,8 @@ static const char *behind_function(const struct running *r, const struct unfinis
         thread_words(r, function));
 }
 
-/* A launch returns at once, unless the queue of its stream is full. */
+/* Says that a thread waits for room in a launch queue; NULL: none is full. A launch returns at once
+ * unless its stream's queue is full. */
 static const char *room_words(const struct running *r, const struct inside *thread)
 {
     const struct unfinished_stream *u = full_queue(r, thread);
@@ -360,7 +368,8 @@ static const char *room_words(const struct running *r, const struct inside *thre
              : NULL;
 }
 
-/* In a call that is over soon as a rule: a creation, an allocation, an end of one. */
+/* Whether the thread is in a call that is normally short: a creation, an allocation, or an end of
+ * one. */
 static bool is_soon_over(const struct inside *thread)
 {
     const struct cs_call_info *call = thread->info;
@@ -369,7 +378,8 @@ static bool is_soon_over(const struct inside *thread)
            !only_enqueues(call);
 }
 
-/* It keeps a lock that creations of streams and events need (seen on an H200). NULL: none. */
+/* Returns a thread that waits for room in a launch queue; NULL. It holds a lock that creations of
+ * streams and events need (seen on an H200). */
 static const struct inside *any_launcher(const struct running *r)
 {
     for (size_t n = 0; n < r->thread_count; n++)
@@ -377,7 +387,8 @@ static const struct inside *any_launcher(const struct running *r)
     return NULL;
 }
 
-/* An H200's cuStreamCreate also waited behind a host function where no queue was full. */
+/* Says what a thread in a normally short call waits for; NULL: not known. On an H200,
+ * cuStreamCreate also waited behind a host function while no queue was full. */
 static const char *driver_words(const struct running *r)
 {
     const struct inside *launcher = any_launcher(r);
@@ -388,7 +399,8 @@ static const char *driver_words(const struct running *r)
     return any_function(r) ? SAY("what the trace does not show%s", behind_function(r, NULL)) : NULL;
 }
 
-/* What the host function waits for: the thread is held up, and not by another function. */
+/* Whether the thread may hold what the host function waits for: it is held up, and not behind
+ * another host function. */
 static bool may_hold(
     const struct running *r, const struct inside *thread, const struct inside *function)
 {
@@ -400,7 +412,7 @@ static bool may_hold(
     return !before || before == function;
 }
 
-/* The other side of it: the threads that may hold what the function waits for. */
+/* Says which threads may hold what a host function waits for; NULL: none. */
 static const char *function_words(const struct running *r, const struct inside *function)
 {
     const char *held_up = NULL;
@@ -414,7 +426,8 @@ static const char *function_words(const struct running *r, const struct inside *
                    : NULL;
 }
 
-/* What the thread waits for, by what its stream, or the stream of its event, has before it. */
+/* Says what the thread waits for, judged by the first unfinished call of its stream or of its
+ * event's stream; NULL: not known. */
 static const char *thread_waits_for(const struct running *r, const struct inside *thread)
 {
     const struct run *run = r->run;
@@ -465,7 +478,8 @@ static const char *verdict_of(const struct running *r)
                                : "idle";
 }
 
-/* Streams whose oldest launch has no kernel yet, of which nothing else unfinished is known. */
+/* Names streams whose oldest launch has no kernel yet, though nothing else unfinished is known of
+ * them. */
 static const char *awaited_elsewhere(const struct running *r)
 {
     const char *text = NULL;
@@ -482,7 +496,7 @@ static const char *awaited_elsewhere(const struct running *r)
                 : "";
 }
 
-/* Which calls are not there, though work of theirs may be under way. NULL: none. */
+/* Says which calls are missing from the trace, though their work may still run; NULL: none. */
 static const char *unread(const struct running *r)
 {
     const struct run *run = r->run;
@@ -500,7 +514,7 @@ static const char *unread(const struct running *r)
                 : NULL;
 }
 
-/* Why work that is here may be listed though it has ended. NULL: it is not. */
+/* Says why listed work may have ended after all; NULL: it has not. */
 static const char *not_told(const struct running *r)
 {
     const struct run *run = r->run;
@@ -524,14 +538,15 @@ static const char *not_known(const struct running *r)
     return told && r->unread ? SAY("%s. And %s", told, r->unread) : told ?: r->unread;
 }
 
-/* Streams on which a capture was begun and not ended: what was called on them is in a graph, and
- * does not run. NULL: none. */
+/* Names the streams on which a capture was begun and not ended: what was called on them is in a
+ * graph and does not run. NULL: none. */
 static const char *capturing(const struct running *r)
 {
     enum { SHOWN = 8 };
     const struct run *run = r->run;
     const char *text = NULL;
-    uint32_t *began = array_none(run->stream_count), shown = 0; /* the call */
+    uint32_t *began = array_none(run->stream_count),
+             shown = 0; /* began: by stream, the call that began its capture */
     for (uint32_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         const bool destroys =

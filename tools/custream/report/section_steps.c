@@ -1,7 +1,6 @@
-/*
- * Steps: the ranges that repeat on one thread, at the outermost level where any does. Of each: how
- * long a step takes, which was the slowest, and what took longer in it than in the others.
- */
+/* Steps: the ranges that repeat on one thread, at the outermost level where any does. The section
+ * tells for each how long a step takes, which one was the slowest, and what took longer in that one
+ * than in the others. */
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
@@ -16,8 +15,8 @@ static const struct column step_columns[] = {
 };
 
 enum {
-    NUMBERED_TIMES = 3, /* "step 1", "step 2", ...: names that differ in a number at their end are
-                           one step where there are at least so many of them */
+    NUMBERED_TIMES = 3, /* names that differ in a number at their end ("step 1", "step 2") are one
+                           step if there are at least so many */
     ROWS_SHOWN = 20,
 };
 
@@ -26,22 +25,21 @@ enum {
 struct step_reader {
     const struct run *run;
     const struct idles *idles;
-    size_t *device_idles; /* by device: its first row in idles, up to the next one's */
+    size_t *device_idles; /* by device: its first row in idles, up to the next device's */
 };
 
-/* A slowest that took no more than this share of the mean longer is like the others: its times
- * differ by chance. */
+/* The share of the mean by which the slowest step must be longer: less may be chance. */
 #define CHANCE 0.01
 
-/* What a range consists of. WAIT: a call that waits. */
+/* The items that a range's time consists of. WAIT: a call that waits. */
 enum item { ITEM_WORK, ITEM_CALL, ITEM_IDLE, ITEM_WAIT };
 
-/* Of all ranges: a tally's total is what an item took in all, and its sum[0] what it took in the
- * slowest. */
+/* The items of all ranges. A tally's total is an item's time in all of them, and its sum[0] the
+ * time in the slowest. */
 struct items {
     const struct step_reader *reader;
     struct tallies tallies;
-    bool slowest; /* the range at hand is it */
+    bool slowest; /* the range that is being added is the slowest */
 };
 
 static void item_add(struct items *items, enum item item, uint32_t what, int64_t amount)
@@ -51,7 +49,7 @@ static void item_add(struct items *items, enum item item, uint32_t what, int64_t
     if (items->slowest) tally->sum[0] += (double)amount;
 }
 
-/* The place among thread_calls of the thread's first call that begins at or after a time. */
+/* Returns the place in thread_calls of the thread's first call that begins at or after a time. */
 static uint32_t call_from(const struct run *run, uint32_t thread, int64_t time)
 {
     const struct groups *calls = &run->thread_calls;
@@ -102,11 +100,13 @@ static const char *item_text(
         item->sum[0] / 1e6, mean / 1e6);
 }
 
-/* `more`: how much longer than the mean of `count` ranges the slowest took. */
+/* Returns the item that took the most more in the slowest range. `more`: how much longer than the
+ * mean of `count` ranges that one took. */
 static const char *largest_excess(
     const struct items *items, struct report *report, uint32_t count, double more)
 {
-    const struct tally *largest[2] = {NULL, NULL}; /* of what is no wait, of waits */
+    const struct tally *largest[2] = {
+        NULL, NULL}; /* [0]: among items that are no waits, [1]: among waits */
     double excess[2] = {0, 0};
     for (size_t i = 0; i < items->tallies.count; i++) {
         const struct tally *item = &items->tallies.rows[i];
@@ -120,12 +120,10 @@ static const char *largest_excess(
                          : NULL;
 }
 
-/*
- * The kernel, copy, call or cause of idle time that took the most more in ranges[slowest] than on
- * average in the `count` ranges, all of one thread; NULL if nothing did, or the range took hardly
- * longer than the others. A call that waits is named only where nothing else makes up for half of
- * what the range took more.
- */
+/* Returns the kernel, copy, call or cause of idle time that took the most more in ranges[slowest]
+ * than on average in the `count` ranges, all of one thread. NULL: nothing did, or the range was
+ * hardly longer than the others. A call that waits is only named if nothing else makes up for half
+ * of the difference. */
 static const char *step_difference(const struct step_reader *reader, struct report *report,
     const uint32_t *ranges, uint32_t count, uint32_t slowest)
 {
@@ -154,10 +152,10 @@ struct steps {
     struct step_reader reader;
     struct numbers stem_of_text, stem_of_hash;
     struct thread_ranges ranges;
-    uint32_t *levels; /* by place in `ranges`: how many are open around each */
+    uint32_t *levels; /* by place in `ranges`: how many ranges enclose each */
     struct step {
         const char *name;
-        uint32_t thread, times, slowest; /* slowest: from 0 */
+        uint32_t thread, times, slowest; /* slowest: its number, from 0 */
         double total, mean, spread;
         int64_t slowest_ns;
         const char *different;
@@ -167,8 +165,8 @@ struct steps {
 
 /* --- names --- */
 
-/* Of "ProfilerStep#12" and "step 12": the length without the number. Of a name without a number
- * that is set off from the word before it: all of it. */
+/* Returns the length of a name without the number at its end, for "ProfilerStep#12" and "step 12".
+ * If no number is set off from the word before it, this is the whole length. */
 static size_t stem_length(const char *name)
 {
     const size_t all = strlen(name);
@@ -177,7 +175,7 @@ static size_t stem_length(const char *name)
     return length && length < all && strchr(" #_:=-/.", name[length - 1]) ? length : all;
 }
 
-/* A number that names with the same stem share. Each text is looked at once. */
+/* Returns a number that all names with the same stem share. Each text is looked at once. */
 static uint32_t stem_of(struct steps *steps, text name)
 {
     uint32_t *known = numbers_at(&steps->stem_of_text, name, NONE);
@@ -192,7 +190,8 @@ static uint32_t stem_of(struct steps *steps, text name)
 
 /* --- which ranges are steps --- */
 
-/* The outermost level at which a name comes twice, or a numbered one NUMBERED_TIMES times; NONE. */
+/* Returns the outermost level at which a name occurs twice, or a numbered one NUMBERED_TIMES times;
+ * NONE. */
 static uint32_t level_of_steps(
     struct steps *steps, const uint32_t *ranges, const uint32_t *levels, size_t count)
 {
@@ -231,7 +230,7 @@ static void step_measure(struct step *step, const struct run *run, const uint32_
     step->spread = sqrt(squares / step->times);
 }
 
-/* A row of ranges with one stem, in order. */
+/* Adds a row for `count` ranges with one stem, in order. */
 static void step_add(struct steps *steps, uint32_t thread, const uint32_t *ranges, uint32_t count)
 {
     const struct run *run = steps->run;
@@ -247,7 +246,7 @@ static void step_add(struct steps *steps, uint32_t thread, const uint32_t *range
     array_add(steps->rows, steps->count, steps->capacity, step);
 }
 
-/* The steps of a thread: its ranges at one level, those with one stem together, in order. */
+/* Adds the steps of a thread: its ranges at one level, grouped by stem, in order. */
 static void thread_steps(struct steps *steps, uint32_t thread)
 {
     const uint32_t first = steps->ranges.by_thread.begins[thread],
@@ -285,7 +284,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct step *)a)->name, ((const struct step *)b)->name);
 }
 
-/* Steps of several threads with one name get their threads' names behind it. */
+/* Appends the thread's name to steps that several threads have under one name. */
 static void tell_threads(struct steps *steps)
 {
     struct step *rows = steps->rows;

@@ -1,10 +1,10 @@
-/* The work of the GPU by name: kernels, copies, graph launches; the streams that it ran on; the
- * calls of the host by name. */
+/* The GPU's work by name (kernels, copies, graph launches), the streams on which it ran, and the
+ * host's calls by name. */
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
-/* Sums of rows; of how many kernels the shape, and how much of the device they fill, is known.
- * LAUNCHES, MEAN: of a sample. */
+/* Sums of rows. SHAPES and FILLS_KNOWN count the kernels whose shape, or share of the device, is
+ * known. LAUNCHES and MEAN are for a sample. */
 enum {
     KERNEL_BLOCKS,
     KERNEL_THREADS,
@@ -56,7 +56,7 @@ static const struct column graph_columns[] = {
 
 enum { ROWS_SHOWN = 20 };
 
-/* All work of the run, or its sample. */
+/* The works of the run, or its sample. */
 struct works {
     const struct work *rows;
     size_t count;
@@ -69,13 +69,13 @@ static const char *of_sample(struct report *report, const struct run *run)
                : NULL;
 }
 
-/* Whose tables are made. */
+/* What the functions that fill rows (kernel_own and others) get from tallies_put(). */
 struct section {
     struct report *report;
     const struct run *run;
 };
 
-/* The first column of tables by device. */
+/* Fills in the first column of tables by device. */
 static void device_own(const struct section *section, const struct tally *tally, struct cell *row)
 {
     row[0].number = section->run->devices[key_high(tally->key)].ordinal;
@@ -121,11 +121,11 @@ static void kernel_own(const void *of, const struct tally *tally, struct cell *r
     row[COLUMN_MEAN].number = tally->sum[KERNEL_MEAN];
 }
 
-/* The launches of a trace that times one in N. Each is recorded, so they can be counted. */
+/* Counts the launches of a trace that times one in N: each launch is recorded. */
 static void launches_count(struct tallies *tallies, const struct run *run)
 {
     const text unnamed =
-        text_find(&run->texts, "kernel"); /* as work is called whose kernel has no name */
+        text_find(&run->texts, "kernel"); /* the name of work whose kernel has none */
     for (size_t c = 0; c < run->call_count; c++) {
         const struct call *call = &run->calls[c];
         const text name = call->what ? call->what : unnamed;
@@ -136,8 +136,8 @@ static void launches_count(struct tallies *tallies, const struct run *run)
     }
 }
 
-/* From here on a row's total is about that of all its launches. Those of which none was timed have
- * none. */
+/* Scales a row's total up to about that of all its launches. A row without a timed launch gets no
+ * total. */
 static void totals_estimate(struct tallies *tallies)
 {
     for (size_t i = 0; i < tallies->count; i++) {
@@ -173,7 +173,8 @@ static void kernels(struct report *report, const struct run *run, const struct w
 
 /* --- copies --- */
 
-/* "Memcpy HtoD (Pinned -> Device)": what stands in the brackets. NULL: there are none. */
+/* Returns the words in a copy's brackets: "Pinned -> Device" in "Memcpy HtoD (Pinned -> Device)";
+ * NULL: no brackets. */
 static const char *memory_of(struct report *report, const char *name)
 {
     const char *open = strchr(name, '('), *close = open ? strrchr(open, ')') : NULL;
@@ -190,7 +191,7 @@ static void copy_own(const void *of, const struct tally *tally, struct cell *row
     if (tally->total > 0) row[6].number = tally->sum[COPY_BYTES] / (double)tally->total;
 }
 
-/* By their names, which tell the way and both kinds of memory. */
+/* Makes the table of copies, by their names: these tell the direction and both kinds of memory. */
 static void copies(struct report *report, const struct run *run, const struct works *works)
 {
     struct table *table = TABLE_NEW(report, "copies", "The copies", copy_columns);
@@ -209,7 +210,7 @@ static void copies(struct report *report, const struct run *run, const struct wo
 
 /* --- graphs --- */
 
-/* Numbers of graphs, and with this bit texts: names of graphs that have no number. */
+/* The bit of a key that is a text: the name of a graph without a number. */
 #define GRAPH_NAMED (UINT32_C(1) << 31)
 
 static struct tally *graph_of(
@@ -219,7 +220,8 @@ static struct tally *graph_of(
         key_of(work_device(run, work), work->graph ? work->graph : work->name | GRAPH_NAMED));
 }
 
-/* A launch whose nodes are shown: it lasts from the first's begin to the last's end. */
+/* Adds a launch whose nodes are shown: it lasts from its first node's begin to its last node's end.
+ */
 static void graph_of_nodes(struct tallies *tallies, const struct run *run, const struct call *call)
 {
     const uint32_t *works = run->works_of + call->work;
@@ -291,7 +293,7 @@ void section_calls(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;
     const text not_ready =
-        text_find(&run->texts, "CUDA_ERROR_NOT_READY"); /* a query's answer, and no failure */
+        text_find(&run->texts, "CUDA_ERROR_NOT_READY"); /* a query's answer, not a failure */
     struct table *table = TABLE_NEW(report, "calls", "The calls", call_columns);
     struct tallies tallies = {0};
     for (size_t c = 0; c < run->call_count; c++) {
@@ -325,9 +327,9 @@ static void stream_own(const void *of, const struct tally *tally, struct cell *r
         [ORIGIN_LEGACY] = "legacy", [ORIGIN_PER_THREAD] = "per-thread"};
     const struct section *section = of;
     const struct stream *stream = &section->run->streams[tally->key];
-    const text maker = stream->library
-                           ? stream->library
-                           : stream->created_by; /* the library or program, or at least the call */
+    const text maker =
+        stream->library ? stream->library
+                        : stream->created_by; /* the library or program; if not known, the call */
     const bool created = stream->origin == ORIGIN_CREATED;
     row[0].number = section->run->devices[stream->device].ordinal;
     row[1].text = stream_label(section->report, section->run, (uint32_t)tally->key);

@@ -1,7 +1,7 @@
-/* A report's first words: what the tables "run", "devices" and "findings" say, in sentences. */
+/* A report's first words: the tables "run", "devices" and "findings" in sentences. */
 #include "tools/custream/report/inside.h"
 
-/* As many devices have a sentence of their own. */
+/* How many devices have a sentence of their own. */
 enum { DEVICES_TOLD = 8 };
 
 static void run_tell(struct line *line, const struct table *run)
@@ -30,8 +30,8 @@ static void run_tell(struct line *line, const struct table *run)
     line_add(line, ".");
 }
 
-/* What most of a device's idle time went to: rows of a table with a share of it. `put` says the
- * row's thing. */
+/* Tells where most of a device's idle time went, from the rows of a table with a share of it. `put`
+ * names a row's thing. */
 static void shares_tell(struct line *line, const char *before, const struct table *table,
     double device, void (*put)(struct line *, const struct table *, size_t row))
 {
@@ -53,8 +53,8 @@ static void cause_put(struct line *line, const struct table *idle, size_t row)
     line_add(line, "%.100s", table_text(idle, row, "why"));
 }
 
-/* "own code on thread main 4250 in range step", "blocked in cuCtxSynchronize on thread main 4250"
- */
+/* Names what the host did: "own code on thread main 4250 in range step", "blocked in
+ * cuCtxSynchronize on thread main 4250". */
 static void doing_put(struct line *line, const struct table *idle_host, size_t row)
 {
     const char *call = table_text(idle_host, row, "call"),
@@ -68,8 +68,8 @@ static void doing_put(struct line *line, const struct table *idle_host, size_t r
     if (*range) line_add(line, " in range %.60s", range);
 }
 
-/* What lies before the first work is in no idle time. It is told where it is a large part of the
- * run. */
+/* Tells the time before a device's first work, which idle time does not include, if it is at least
+ * 10 % of the run. */
 static bool before_tell(
     struct line *line, const struct table *run, const struct table *devices, size_t row)
 {
@@ -112,7 +112,7 @@ static void device_tell(
         line, " What the host did then: ", report_find(report, "idle_host"), device, doing_put);
 }
 
-/* What is missing of the run, as its row says. */
+/* Tells what is missing of the run, as its row in "run" has it. */
 static bool missing_tell(struct line *line, const struct table *run)
 {
     const char *whole = table_text(run, 0, "whole");
