@@ -269,8 +269,7 @@ struct event {
     char *at;
 };
 
-/* A track's name is the counter's name and the value's. Two tracks of the same name would be one.
- */
+/* A track has the counter's name and the value's. Two tracks of one name would be one track. */
 enum { COUNTER_NAME = 512, VALUE_NAME = 127 };
 
 /* Whether another counter's value already has the track of this name. */
@@ -303,8 +302,7 @@ static bool count_put(
     return true;
 }
 
-/* Reads a list of up to 16 numbers of up to nine digits. Returns how many; 0: it is no such list.
- */
+/* Reads a list of up to 16 numbers of up to nine digits. Returns how many; 0: no such list. */
 enum { VALUE_LIST = 16 };
 static size_t list_of(yyjson_val *list, uint32_t numbers[VALUE_LIST])
 {

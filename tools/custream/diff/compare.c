@@ -68,8 +68,7 @@ static struct entry *entry_of(struct comparison *to, const struct subject *subje
     return &to->entries[*at];
 }
 
-/* Adds a row to its entry. Rows with the same key are summed, such as those of threads of one name.
- */
+/* Adds a row to its entry. Rows with the same key are summed: threads of one name, for example. */
 static void row_add(struct comparison *to, const struct names *names, const struct subject *subject,
     const struct table *table, size_t row)
 {
@@ -287,8 +286,7 @@ struct device_run device_middle(
     return device->sides[side][middle(of, side)];
 }
 
-/* With 4 runs on each side is_apart(by 1) is true by chance once in 100 times; with 6 once in 300.
- */
+/* With 4 runs a side, is_apart(by 1) is true by chance once in 100 times; with 6, once in 300. */
 enum { RUNS_ENOUGH = 4 };
 
 /* Whether all runs of the slower side lie above those of the faster side, by more than `by` times
@@ -316,9 +314,9 @@ static bool is_new_or_gone(const struct comparison *of, const struct entry *entr
 
 enum verdict entry_verdict(const struct comparison *of, const struct entry *entry)
 {
-    /* nobody notices if a run takes 1 % longer */
+    /* a change below 1 % of the span is too small for anybody to notice */
     static const double span_share = 0.01;
-    /* the same kernels differ by some percent with a GPU's clocks and memory */
+    /* a GPU's clocks and memory make the same kernels differ by some percent */
     static const double row_share = 0.05;
     const double change = fabs(entry_change(of, entry));
     if (of->no_times && entry->subject->gpu) return VERDICT_SAME;

@@ -58,7 +58,7 @@ struct ran {
     enum side side;
     unsigned files;
     text program, whole;
-    double pid, wall; /* ns */
+    double pid, wall; /* wall: ns */
 };
 
 /* A GPU's span and busy time in each run. */
@@ -103,7 +103,7 @@ double entry_lowest(const struct comparison *comparison, const struct entry *ent
 double entry_highest(const struct entry *entry, enum side side);
 /* Returns by how much entry_value() grows from BEFORE to AFTER. */
 double entry_change(const struct comparison *comparison, const struct entry *entry);
-/* Returns how many times a run of the side has it, on average. */
+/* Returns how many times the entry occurs in a run of the side, on average. */
 double entry_times(const struct comparison *comparison, const struct entry *entry, enum side side);
 /* Returns the side's run with the median span. */
 struct device_run device_middle(

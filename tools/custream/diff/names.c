@@ -68,7 +68,7 @@ static text text_of_name(struct names *names, const char *name)
 
 void names_make(struct names *names, struct report *report, const struct run *run)
 {
-    /* by a name without numbers: how many streams have it; and how many of them came before */
+    /* by a name without numbers: how many streams have it, and how many of them are named so far */
     struct numbers same = {0}, before = {0};
     char plain[NAME_MAX_BYTES], as[NAME_MAX_BYTES + 16];
     uint32_t *order = in_order_of_use(run);

@@ -1,5 +1,4 @@
-/* custream export: turns the rows of traces into tables, which Python's pyarrow writes as Parquet.
- */
+/* custream export: makes tables of the rows of traces; Python's pyarrow writes them as Parquet. */
 #include <errno.h>
 #include <getopt.h>
 

@@ -334,12 +334,12 @@ static void texts_read(struct elf_file *file)
 struct fatbin_header {
     uint32_t magic;
     uint16_t version, header_size;
-    uint64_t size; /* behind the header */
+    uint64_t size; /* bytes behind the header */
 };
 struct entry_header {
     uint16_t kind, version;
     uint32_t header_size;
-    uint64_t size; /* behind the header */
+    uint64_t size; /* bytes behind the header */
     uint32_t packed_size, options_at;
     uint16_t minor, major;
     uint32_t gpu; /* 90: sm_90 or compute_90 */
@@ -413,8 +413,7 @@ static bool begin(struct elf_file *file, int fd, char error[256])
     return !why;
 }
 
-/* Whether the file has all that its program headers and section headers say; false: sets `error`.
- */
+/* Whether the file is as long as its program and section headers say; false: sets `error`. */
 static bool is_whole(const struct elf_file *file, uint64_t size, char error[256])
 {
     size_t count = 0;

@@ -23,8 +23,7 @@ void strings_free(struct strings *strings);
 /* Like strdup(), but exits if memory runs out; NULL for NULL. */
 char *kept(const char *text);
 
-/* The calls of CUDA that custream knows, by name, from the tables from which the library is made.
- */
+/* The calls of CUDA that custream knows, from the tables that the library is made of. */
 enum api_level { API_DRIVER, API_RUNTIME, API_LEVELS };
 
 /* The default stream that a call's name means. */
@@ -83,8 +82,7 @@ void image_free(struct image *image);
 
 /* Whether the file itself uses or is a part of CUDA, apart from the libraries that it needs. */
 bool image_touches(const struct image *image);
-/* Returns the machine's name, such as "x86-64"; for others "machine NUMBER", written into `room`.
- */
+/* Returns the machine's name, such as "x86-64"; for others "machine NUMBER", in `room`. */
 const char *machine_name(unsigned machine, char room[16]);
 
 /* --- the open file, for image.c and code.c --- */

@@ -20,8 +20,7 @@ static bool ends_in(const char *text, const char *ending)
     return length > tail && !strcmp(text + length - tail, ending);
 }
 
-/* Returns the words that start a script, without env; the caller frees them. NULL: it is no script.
- */
+/* Returns the words that start a script, without env; the caller frees them. NULL: no script. */
 static char *script_interpreter_of(const char *path)
 {
     char line[256] = "";

@@ -30,8 +30,7 @@ static void cache_line(struct tree *tree, char *line, const char *word)
     array_add(tree->cache.at, tree->cache.count, tree->cache.capacity, entry);
 }
 
-/* Lets ldconfig print the cache, whose format may change. Without ldconfig the cache stays empty.
- */
+/* Reads what ldconfig prints of the cache. Without ldconfig the cache stays empty. */
 static void cache_read(struct tree *tree, unsigned machine)
 {
     const char *word = cache_word(machine);

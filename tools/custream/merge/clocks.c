@@ -95,16 +95,11 @@ int64_t clock_ahead(const struct clock *clock, int64_t at)
     double ahead = clock->offset_ns + clock->drift_ppb * 1e-9 * ((double)at - clock->at_ns);
     for (int i = 0; i < clock->jump_count; i++) {
         const struct jump *jump = &clock->jumps[i];
-        const double since =
-            0.99 * ((double)at - jump->at_ns); /* 0.99: with the drift added, the sum grows more
-                                                  slowly than the time */
+        /* 0.99: together with the drift, `ahead` still grows more slowly than the time */
+        const double since = 0.99 * ((double)at - jump->at_ns);
+        /* times that a jump forward passed over become nearly one moment */
         if (jump->size_ns <= 0) ahead += since >= 0 ? jump->size_ns : 0;
-        else
-            ahead +=
-                since <= 0 ? 0
-                : since < jump->size_ns
-                    ? since
-                    : jump->size_ns; /* times that the clock passed over become nearly one moment */
+        else ahead += since <= 0 ? 0 : since < jump->size_ns ? since : jump->size_ns;
     }
     return llround(ahead);
 }

@@ -17,7 +17,7 @@ struct clock {
         double at_ns, size_ns;
     } jumps[CLOCK_JUMPS];
     int jump_count;
-    bool known; /* collectives relate this clock to others; false: the wall clock serves */
+    bool known; /* collectives relate this clock to others; false: only the wall clock does */
 };
 
 struct clocks {

@@ -99,7 +99,7 @@ static double cut_seconds(const struct plan *plan)
     return until > from ? (double)(until - from) * 1e-9 : 0;
 }
 
-/* Returns the lowest format of the files: readers may not expect more of any row. */
+/* Returns the lowest format of the files: some rows have no more than that format says. */
 static unsigned format_of(const struct plan *plan)
 {
     unsigned format = CS_TRACE_FORMAT;

@@ -1,5 +1,4 @@
-/* custream merge: puts traces of ranks or processes, or the parts of one trace, into one timeline.
- */
+/* custream merge: puts traces of ranks or processes, or a trace's parts, into one timeline. */
 
 #include "tools/custream/command.h"
 #include "tools/custream/near.h"

@@ -181,8 +181,8 @@ static bool become_packets(struct out *out)
     spooled = text;
     out->packets = false;
     close(out->fd);
-    bool good = temporary_open(out, "packets"); /* overwrites out->temporary, which `unfinished`
-                                                   points to: the text's name is in `spooled` */
+    /* overwrites out->temporary, which `unfinished` points to; `spooled` has the text's name */
+    bool good = temporary_open(out, "packets");
     if (good && rows_convert(text, ROWS_PACKETS, out_put, out, error) == JSON_BROKEN) {
         complain(out->command, "%s: %s", out->path, error);
         gzclose(out->file);

@@ -21,7 +21,7 @@ struct group {
     char *name, *labels;                   /* as JSON; NULL: the file has none */
     bool gpu, has_number;
     uint64_t number;  /* the pid, if has_number */
-    uint32_t ordinal; /* the GPU's; 0: no GPU */
+    uint32_t ordinal; /* the GPU's ordinal, if `gpu` */
     uint32_t merged;  /* the pid in the merged trace */
 };
 
@@ -84,26 +84,26 @@ struct plan {
     struct process *processes;
     size_t process_count;
     bool align_start, ranked;
-    struct clocks clocks; /* empty: the wall clock serves */
+    struct clocks clocks; /* for --clocks; empty: times go by the wall clock */
     int64_t base;         /* the merged trace's baseTimeNanoseconds */
     int64_t begin;        /* the merged trace's first time */
     int64_t window[2];    /* in ns from `begin` on, once plan_make() has returned */
     bool windowed;
     bool wall; /* the caller gives the window by the wall clock; plan_make() converts it */
-    /* With `wall` or `range`, if all files are of one process: the result is a trace like the
-     * file's own, cut, and pids stay. */
+    /* with `wall` or `range`, and all files of one process: the result is a trace like the
+     * file's own, cut, and pids stay */
     bool alone;
     uint64_t skip_to; /* with `range`: rows before this byte of the file are not the range's */
-    /* A name: the window is the file's newest range of that name, with its GPU work. NULL: none. */
+    /* the name of a range: the window is the file's newest one, with its GPU work; NULL: none */
     const char *range;
     bool idle;    /* set by rows_write(): no call of CUDA was made in the range */
     char **shown; /* the files' names (struct file); NULL: their paths */
-    /* For each given file: the reason if it is left out. NULL: one bad file ends the merge. */
+    /* for each given file: the reason if it is left out; NULL: one bad file ends the merge */
     struct refusal *refusals;
 };
 
-/* Reads all files and decides how they fit together. Returns false after it has printed a complaint
- * or put one into `refusals`. */
+/* Reads all files and decides how they fit together. Returns false after it has printed a
+ * complaint, or if all files are in `refusals`. */
 bool plan_make(struct plan *plan, char **paths, size_t count);
 void plan_free(struct plan *plan);
 

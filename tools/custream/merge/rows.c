@@ -82,8 +82,7 @@ static bool ids_set(const struct writing *w, const struct merge_row *row, char t
            id_set(w, row->at[ROW_CORRELATION], true, texts[2]);
 }
 
-/* With a clock, begin and end are converted apart, so that rows which followed each other still do.
- */
+/* With a clock, converts begin and end apart: rows that followed each other still do. */
 static void times_set(
     const struct process *process, const struct merge_row *row, char texts[2][VALUE_TEXT])
 {

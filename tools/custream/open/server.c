@@ -104,8 +104,8 @@ static void whole_stream_close(struct whole_stream *stream)
 {
     close(stream->pipe);
     if (stream->maker) {
-        kill(stream->maker,
-            SIGKILL); /* nobody has waited for the child yet, so no other process has its pid */
+        /* nobody has waited for the child yet, so no other process has its pid */
+        kill(stream->maker, SIGKILL);
         maker_succeeded(stream);
     }
     free(stream);
@@ -351,8 +351,7 @@ bool server_listen(struct server *server, unsigned port)
     return false;
 }
 
-/* Returns a descriptor that reports the signals that end us. Signals that are ignored stay ignored.
- */
+/* Returns a descriptor for the signals that end us. Signals that are ignored stay ignored. */
 static int signals_take(sigset_t *before)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
