@@ -37,7 +37,7 @@ static void head_member(struct rope *head, const char *name, yyjson_val *value)
     rope_literal(head, "}");
 }
 
-/* Before the first row: writes all members that have come. */
+/* Writes the members that came before the first row; nothing if that is done. */
 static void rows_begin(struct conversion *c)
 {
     if (c->has_rows) return;

@@ -15,8 +15,9 @@ enum {
 enum json_step rows_convert(const char *from, unsigned how,
     void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);
 
-/* The same in steps. conversion_row() and conversion_member() are a source_sink's functions.
- * `tail`: replaces the trace's own text behind the rows; NULL: the trace's own is put. */
+/* Converts a trace in steps. conversion_row() and conversion_member() are a source_sink's
+ * functions. `tail`: replaces the trace's own text behind the rows; NULL: the trace's own is put.
+ */
 struct conversion *conversion_new(
     unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of);
 bool conversion_row(void *conversion, struct json *json, char error[256]);

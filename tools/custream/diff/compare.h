@@ -42,7 +42,7 @@ struct numbers_of_runs {
 struct entry {
     const struct subject *subject;
     double device; /* NAN: the row has no device */
-    text label;    /* this and the others: numbers in comparison->texts */
+    text label;    /* all members `text` are numbers of comparison->texts */
     text title, evidence, remedy, page, id, place; /* only for a finding */
     text unit;                                     /* only for a metric */
     struct {
@@ -83,8 +83,7 @@ struct comparison {
     struct report reports[SIDES]; /* made by comparison_end(), for --fail-if */
     unsigned side_runs[SIDES];
     bool no_times; /* at least one run has no GPU work in its trace */
-    /* set by comparison_end(): the longest of all device_middle() spans; without GPUs, the longest
-     * run */
+    /* set by comparison_end(): the longest median span of a GPU; without GPUs, the longest run */
     double span;
 };
 

@@ -16,7 +16,7 @@ struct names {
     struct numbers known_as;
 };
 
-/* `report`: that run's; it keeps the texts that this function adds to it. */
+/* Makes the names of the run's streams. `report`: the run's report, which keeps texts made here. */
 void names_make(struct names *names, struct report *report, const struct run *run);
 void names_free(struct names *names);
 

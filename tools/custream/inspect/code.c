@@ -1,6 +1,5 @@
 /* Finds the calls of a CUDA runtime that is linked into the file. A call is a jump in machine code
- * to one of the runtime's functions, from code that is not the runtime's. The file needs symbols.
- */
+ * to one of the runtime's functions, from code of others. The file needs symbols. */
 
 #include "tools/custream/command.h"
 #include "tools/custream/inspect/image.h"

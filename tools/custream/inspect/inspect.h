@@ -35,7 +35,7 @@ struct verdict {
     char *interpreter;   /* for a script: the words behind "#!", or "python3" */
     struct strings sees; /* the calls and work that custream will see, one phrase each */
     struct strings run;  /* command lines; the first is the one to type */
-    const char *audit;   /* the one of `run` with --default-stream=audit; NULL: none */
+    const char *audit;   /* the command line in `run` that has --default-stream=audit; NULL: none */
 };
 
 void verdict_make(struct verdict *verdict, const struct tree *tree);
