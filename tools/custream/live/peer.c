@@ -353,8 +353,7 @@ static bool is_listener(struct peer *peer, const char *name)
     return true;
 }
 
-/* Whether SPARE descriptors are free beside `fd`; if not, first raises the limit to the hard one.
- */
+/* Whether SPARE descriptors are free beside `fd`. If not, first raises the limit. */
 static bool may_open_more(int fd)
 {
     enum { SPARE = 16 }; /* for /proc, and for traces */

@@ -1,4 +1,4 @@
-/* The end of a trace whose process was ended from outside: why, and a torn file is mended. */
+/* Finishes a trace whose process was ended from outside: says why, and mends a torn file. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/file.h>
@@ -21,7 +21,7 @@ static bool is_file(int fd, struct file_id id)
     return is_regular(fd, &st) && st.st_dev == id.device && st.st_ino == id.inode;
 }
 
-/* "trace.6.json" of "trace.json", which is part 7: open for reading; -1: there is none. */
+/* Opens the part before: "trace.6.json" of "trace.json" if that is part 7; -1: there is none. */
 static int part_before(const char *path, int fd)
 {
     char name[PATH_MAX + 32];
@@ -57,7 +57,7 @@ cJSON *finish_part_before(const char *path, int fd)
 
 /* --- a file --- */
 
-/* A file of its own takes the trace's place, if there is room for one. */
+/* Puts a new file in the trace's place. False: it failed, or there is no room for a second file. */
 static bool put_anew(const char *path, int fd, const struct mended *mended)
 {
     struct statvfs about;
@@ -67,7 +67,8 @@ static bool put_anew(const char *path, int fd, const struct mended *mended)
            mend_write("custream", path, fd, mended);
 }
 
-/* Its new trailer; NULL: it stays as it is. Packets are written anew only if there are more. */
+/* Mends a file and returns its new trailer; NULL: the file stays as it is. A file of packets is
+ * written anew only if the rings add some. */
 static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings, const cJSON *last)
 {
     struct mended mended;
@@ -86,7 +87,8 @@ static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings
     return trailer;
 }
 
-/* The rings of a process that was ended, if they add something; else `all`: all calls are there. */
+/* Opens the rings of a process that was ended. NULL: there are none, or they add nothing; then
+ * `all` says whether the trace has all calls. */
 static struct rings *rings_of(int fd, int memfd, bool *all)
 {
     struct rings_why why;
@@ -98,7 +100,8 @@ static struct rings *rings_of(int fd, int memfd, bool *all)
     return NULL;
 }
 
-/* The trailer says how the process ended, if it says that the trace is not complete and not why. */
+/* Writes into the trailer what ended the process, if the trailer says that the trace is incomplete
+ * but not why. */
 static void say_by(int fd, struct trailer *trailer, const char *by, bool all)
 {
     static const char *const none[] = {"cut_bytes", "rows", "left_out"};

@@ -1,4 +1,4 @@
-/* Between the files of mend/. */
+/* What the files of mend/ share. */
 #ifndef CS_MEND_INSIDE_H
 #define CS_MEND_INSIDE_H
 
@@ -8,42 +8,45 @@
 struct cs_record;
 struct cs_rings_stream;
 
-/* --- mend.c, for who adds rows --- */
+/* --- mend.c, for functions that add rows --- */
 
 struct mend_to;
-/* One row. Whether it keeps the rules; one that does not is left out. */
+/* Adds a row if it keeps the rules of `custream check`. Returns whether it does. */
 bool mend_put(struct mend_to *to, const char *row);
-/* Up to where slices stand on a lane, in nanoseconds, and whether it has a name. */
+/* Returns the end of the last slice on a lane, in nanoseconds. `named`: the lane has a name. */
 int64_t mend_lane_filled(struct mend_to *to, uint32_t pid, uint32_t tid, bool *named);
-/* The earliest time from `from` on at which a slice may begin that ends behind all of them. */
+/* Returns the earliest time, `from` or later, that lies inside no slice of the lane: a slice that
+ * begins then cuts none in two. */
 int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t from);
 
 /* --- rings.c --- */
 
-/* Where the trace's events end, and those that were not written. Until rings_close(). */
+/* Returns where the trace's events end, and the bytes of events that were not written, which last
+ * until rings_close(). */
 struct torn_more rings_more(struct rings *rings, int trace);
-/* A row for each record that is in none of the two. */
+/* Adds a row for each record that is neither in the trace nor in the bytes of rings_more(). */
 void rings_rows(struct rings *rings, struct mend_to *to);
 
 /* --- record_row.c: a record as a row, as far as the record alone tells --- */
 
-/* Texts by number; takes over `bytes`. */
+/* Finds the texts in `bytes`, by their numbers. Takes over `bytes`. */
 void record_texts_read(struct record_texts *texts, char *bytes, size_t size);
 
-/* A thread's rows: to whom they go, what their numbers mean, up to where the lane is filled. */
+/* What the rows of one thread need: where they go, what numbers in records mean, and the lane. */
 struct record_lane {
     struct mend_to *to;
     const struct record_texts *texts;
     const struct cs_rings_stream *streams;
     uint32_t pid, tid;
     char name[16];
-    uint64_t ticks, ns; /* a point of the scale of times */
-    double rate;
-    int64_t filled;
+    uint64_t ticks, ns; /* one moment on both clocks */
+    double rate;        /* ns per tick */
+    int64_t filled;     /* the end of the last slice */
     bool named;
 };
-/* False: it is no row, or none that can be told. */
+/* Adds a row for a record. False: the record makes no row, or a row that breaks the rules. */
 bool record_row(struct record_lane *lane, const struct cs_record *record);
+/* Adds a row that says that `count` records are lost. */
 bool record_lost(struct record_lane *lane, uint64_t count, uint64_t begin, uint64_t end);
 
 #endif

@@ -45,7 +45,7 @@ int64_t mend_lane_filled(struct mend_to *to, uint32_t pid, uint32_t tid, bool *n
 
 int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t from)
 {
-    enum { LOOKED_BACK = 4096 }; /* what is open longer than so many slices is no call's */
+    enum { LOOKED_BACK = 4096 }; /* no call encloses more slices than that */
     const struct lane *lane = lane_of(&to->check, pid, tid);
     for (size_t i = 0; i < lane->count && i < LOOKED_BACK; i++) {
         const struct slice *slice = &lane->slices[lane->count - 1 - i];
@@ -57,7 +57,7 @@ int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t f
 static cJSON *trailer_make(
     struct check *check, const struct mended *mended, const struct mend_known *known)
 {
-    /* What no row tells, and the trailer of the last flush did. */
+    /* Members of the trailer of the last flush that cannot be counted from rows. */
     static const char *const taken_over[] = {
         "deviceProperties", "unusedRules", "perThreadDefaultStreams"};
     const struct rings *rings = mended->rings;
@@ -100,13 +100,13 @@ static enum mend_end useless(struct mended *mended, const char *format, ...)
     return MEND_USELESS;
 }
 
-/* What follows the bytes of the file that stay. */
+/* Makes the bytes that follow those that stay. False: the file was changed meanwhile. */
 static bool tail_make(struct mended *mended, const struct torn *torn)
 {
     struct rope rest = {0};
     const struct torn_more *more = torn->more;
     mended->stands = (off_t)torn_stands(torn).file;
-    if (more && mended->stands > more->at) { /* stands there, and not in the file */
+    if (more && mended->stands > more->at) { /* some of what stays is from the rings */
         rope_put(&mended->tail, more->bytes, (size_t)(mended->stands - more->at));
         mended->stands = more->at;
     }
@@ -177,7 +177,7 @@ void mended_free(struct mended *mended)
     cJSON_Delete(mended->trailer);
 }
 
-/* --- a file of its own --- */
+/* --- into a new file --- */
 
 static bool copy_bytes(struct out *out, int from, off_t end)
 {
@@ -194,7 +194,7 @@ static bool copy_bytes(struct out *out, int from, off_t end)
     return true;
 }
 
-/* Perfetto's own format: all of it anew. */
+/* Writes a trace in Perfetto's own format, all of it anew. */
 static bool put_packets(struct out *out, int fd, const struct mended *mended)
 {
     const struct torn_more more =

@@ -1,4 +1,4 @@
-/* What becomes of the trace of a process that is no more. */
+/* Finishes the trace of a process that has ended. */
 #ifndef CS_MEND_H
 #define CS_MEND_H
 
@@ -11,89 +11,94 @@
 
 struct cJSON;
 
-/* --- rings.c: what the process recorded and its trace has not --- */
+/* --- rings.c: what the process recorded and did not write into its trace --- */
 
 /* The file of rings of a dead process (shim/base/rings.h). */
 struct rings {
     int fd;
-    char path[CS_RINGS_PATH]; /* "": it has none */
-    struct cs_rings head;     /* head.unkept: threads that are not in it */
-    struct record_texts {     /* texts by number; NULL: not there */
+    char path[CS_RINGS_PATH]; /* "": a memfd, which has none */
+    struct cs_rings head;     /* head.unkept: how many threads have no ring in it */
+    struct record_texts {     /* of[number]: a text; NULL: not there */
         char *bytes;
         const char **of;
     } texts;
-    char *buffer, *packed; /* packed: as it stands in a .gz: a member */
-    size_t used;
-    off_t end; /* of the trace's events */
-    uint64_t rows,
-        left_out; /* records that became rows, and those that could not: by mend_make() */
+    /* buffer: events that were not written; packed: the same as a member of a .gz. */
+    char *buffer, *packed;
+    size_t used;             /* bytes of the buffer */
+    off_t end;               /* where the trace's events end */
+    uint64_t rows, left_out; /* records that mend_make() made rows of, and that it could not */
 };
 struct rings_why {
-    char text[256]; /* "": it has none, or all that they had is in the trace */
-    bool gone;      /* no file of that name */
+    char text[256]; /* "": the trace has no rings, or has all that they have */
+    bool gone;      /* there is no file of that name */
 };
-/* The rings of an open trace, in `memfd`, or -1: where its head says. NULL: `why` says why. */
+/* Opens the rings of an open trace: in `memfd`, or, if that is -1, in the file that the trace's
+ * head names. NULL: `why` says why. */
 struct rings *rings_open(int trace, int memfd, struct rings_why *why);
 void rings_close(struct rings *rings);
-void rings_remove(struct rings *rings); /* their file, which has served */
+void rings_remove(struct rings *rings); /* removes their file */
 
-/* Whether there is something that the trace has not. */
+/* Whether the rings have something that the trace does not have. */
 bool rings_add(const struct rings *rings);
 
 /* --- mend.c: a whole end for a torn trace --- */
 
-/* What stands up to the last whole event stays byte for byte. Then come rows of the rings, and a
- * trailer with totals of the rows, by the code of `custream check`. */
+/* The file stays byte for byte up to its last whole event. Rows from the rings follow, and a
+ * trailer with the totals of all rows, which the code of `custream check` counts. */
 enum mend_end {
-    MEND_WHOLE,   /* nothing is to be done */
+    MEND_WHOLE,   /* the trace is whole: nothing is to be done */
     MEND_TORN,    /* mend_write() or mend_in_place() makes it whole */
     MEND_USELESS, /* `why` says why nothing can be done */
 };
-/* What is known of the process, each NULL where it is not. */
+/* What is known of the process; NULL: not known. */
 struct mend_known {
-    const char *by;             /* how it ended */
+    const char *by;             /* what ended it: "SIGKILL" */
     const struct cJSON *before; /* the trailer of the part before this one */
     const struct cJSON *last;   /* the trailer that the file had */
 };
 struct mended {
-    uint64_t events,
-        cut_bytes; /* in the file then; bytes of text that were behind the last whole event */
+    /* events: how many the mended file has; cut_bytes: text behind the last whole event. */
+    uint64_t events, cut_bytes;
     struct cJSON *trailer;
     bool packets; /* the file is in Perfetto's own format */
     char why[512];
-    /* Inside. */
+    /* For the functions here. */
     struct rings *rings;
-    off_t stands;     /* so many bytes of the file stay */
-    struct rope rows; /* texts of rows, each with its NUL */
-    struct rope tail; /* follows; of packets: the text of the trailer */
+    off_t stands;     /* how many bytes of the file stay */
+    struct rope rows; /* rows to add, each with its NUL */
+    struct rope tail; /* the bytes that follow; not used for packets */
 };
+/* Reads the trace `fd` and makes its end. mend_write() or mend_in_place() puts it into a file. */
 enum mend_end mend_make(
     struct mended *mended, int fd, struct rings *rings, const struct mend_known *known);
 void mended_free(struct mended *mended);
 
-/* Puts a whole file in the place of `to`, at once; `mended` NULL: a copy. False: that was said. */
+/* Puts a whole file in the place of `to`, at once. `mended` NULL: a copy of `fd`. False: the
+ * complaint was printed. */
 bool mend_write(const char *command, const char *to, int fd, const struct mended *mended);
 
-/* Gives the open file itself its tail, with no room for another. False: it is as before. */
+/* Writes the tail into the open file itself, which needs no room for a second file. False: it
+ * failed; without room for the tail nothing was changed. */
 bool mend_in_place(int fd, const struct mended *mended);
 
-/* --- finish.c: the end of a file whose process is no more --- */
+/* --- finish.c: the end of a file whose process has ended --- */
 
 struct file_id {
     unsigned long long device, inode;
 };
-/* What the file's trailer says. `by`: how it ended, which is written into it, and a torn file gets
- * an end; NULL: it is left alone. `rings`: their memfd, or -1. NULL: the file is gone, another one
- * but the part that follows, or has no trailer. */
+/* Returns the trailer of a file; NULL: the file is gone, is another one (but not the part that
+ * follows file `id`), or has no trailer. `by`: what ended the process; it is written into the
+ * trailer, and a torn file gets an end. `by` NULL: the file is not changed. `rings`: the memfd of
+ * the rings, or -1. */
 struct cJSON *finish_file(const char *path, struct file_id id, const char *by, int rings);
 
-/* Whether the path leads to that file. */
+/* Whether the path leads to the file `id`. */
 bool finish_is_there(const char *path, struct file_id id);
 
-/* The trailer of a file that is open; NULL: it has none. */
+/* The trailer of an open file; NULL: it has none. */
 struct cJSON *finish_trailer(int fd);
 
-/* The trailer of the part before the trace at `path`; NULL: it is not beside it. */
+/* The trailer of the part before the trace at `path`; NULL: no such part is beside the trace. */
 struct cJSON *finish_part_before(const char *path, int fd);
 
 #endif

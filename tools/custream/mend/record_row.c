@@ -9,7 +9,7 @@
 #include "tools/custream/mend/inside.h"
 
 enum { TEXTS = 1 << 16, TEXT_MOST = 4096, ROW = 8 * TEXT_MOST };
-#define FULL_RING "the thread's ring was full (CUSTREAM_BUFFER, CUSTREAM_FULL)" /* as the library has it */
+#define FULL_RING "the thread's ring was full (CUSTREAM_BUFFER, CUSTREAM_FULL)" /* the library's words */
 
 /* --- texts --- */
 
@@ -72,7 +72,7 @@ static void begin(struct row_text *row, const struct record_lane *lane, const ch
         (int)((to - from) % 1000));
 }
 
-/* One value, where it stands for itself. */
+/* Adds a value that can be shown without other records. */
 static void add_value(struct row_text *row, const struct record_lane *lane, const char *label,
     enum cs_format format, const uint64_t *v)
 {
@@ -123,7 +123,7 @@ static bool end(struct row_text *row, struct record_lane *lane, int64_t to)
     return true;
 }
 
-/* The lane's name goes before its first row. */
+/* Adds the lane's name if it has none: a name comes before the first row. */
 static void name_lane(struct record_lane *lane)
 {
     static struct row_text row;
@@ -147,7 +147,7 @@ static const char *category_of(unsigned call)
                                       : "cuda_driver";
 }
 
-/* Of records that enclose earlier ones: not so early that it cuts one in two. */
+/* The time at which a record's row begins: so late that the row cuts no earlier one in two. */
 static int64_t begin_of(const struct record_lane *lane, const struct cs_record *record)
 {
     const int64_t from = ns_of(lane, record->begin);

@@ -15,9 +15,10 @@
 #include "tools/custream/trace/ends.h"
 #include "tools/custream/trace/gz.h"
 
-/* --- where it is --- */
+/* --- where the rings are --- */
 
-/* The head may be anybody's text: nothing is opened that cannot be a file of rings. */
+/* Whether the path can be that of a file of rings. The head may be anybody's text, so no other file
+ * is opened. */
 static bool is_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -42,7 +43,7 @@ static bool why_none(struct rings_why *why, const char *text)
     return why_not(why, "%.200s: cannot be found by that name", text);
 }
 
-/* What the head of the trace says: where they are, or why they are not kept. */
+/* Reads where the rings are from the head of the trace. False: `why` says why they are not kept. */
 static bool path_in_head(
     const struct trace_head *head, char path[CS_RINGS_PATH], struct rings_why *why)
 {
@@ -51,7 +52,8 @@ static bool path_in_head(
     return *head->rings && why_none(why, head->rings);
 }
 
-/* A process that begins looks at what dead ones have left, and has the lock for that moment. */
+/* Whether no process has the lock of the rings. A process that begins looks at what dead ones have
+ * left, and has the lock for that moment: that one is waited for. */
 static bool is_free(int fd)
 {
     const struct timespec pause = {0, 20000000};
@@ -62,7 +64,8 @@ static bool is_free(int fd)
     return true;
 }
 
-/* Opens a file of this user, or of the one for whom root asks, whose process is dead. */
+/* Opens the file of rings. It must be this user's, or that of the user for whom root asks, and its
+ * process must be dead. */
 static bool take(struct rings *rings, int memfd, struct rings_why *why)
 {
     struct stat about;
@@ -80,7 +83,7 @@ static bool take(struct rings *rings, int memfd, struct rings_why *why)
     return true;
 }
 
-/* --- whether it is sound --- */
+/* --- whether the file is sound --- */
 
 static bool is_laid_out(const struct cs_rings *head, uint64_t size)
 {
@@ -107,7 +110,8 @@ static bool is_ours(const struct cs_rings *head, uint64_t size, uint64_t base_ns
            head->calls == CS_CALL_COUNT && head->base_ns == base_ns && is_laid_out(head, size);
 }
 
-/* Which file the trace is, and where its events end. False without a reason: the trace has all. */
+/* Finds the trace in the head of the rings, and where its events end. False without a reason in
+ * `why`: the trace has all. */
 static bool find_end(struct rings *rings, const struct stat *trace, struct rings_why *why)
 {
     const struct cs_rings_trace *now = &rings->head.trace[cs_rings_entry(rings->head.word)];
@@ -192,7 +196,7 @@ struct torn_more rings_more(struct rings *rings, int trace)
 
 /* --- the rings --- */
 
-/* The begin of a thread's page, where its state is: nothing in it is relied on. */
+/* The begin of a thread's page, where its state is. The bytes may be damaged. */
 struct page {
     _Alignas(struct cs_ring) char bytes[CS_RINGS_PAGE];
 };
@@ -218,7 +222,8 @@ static uint64_t long_in(const struct page *page, uint32_t at)
     return word;
 }
 
-/* From where on its records have not been told, and how many; the writer's word knows of one. */
+/* Returns how many records of a thread were not written, and the first in `from`. The writer may
+ * have written one more than the thread's page says: the head tells (hand_...). */
 static uint64_t untold(const struct rings *rings, const struct page *page, uint64_t *from)
 {
     const struct cs_ring *ring = (const struct cs_ring *)(const void *)page->bytes;
@@ -239,7 +244,7 @@ static void thread_rows(
     for (uint64_t n = untold(rings, page, &from), i = 0; i < n; i++) {
         const off_t place = (off_t)(at + cs_rings_page(&rings->head) + (from + i) % size * CS_SLOT);
         const bool good = pread(rings->fd, &record, sizeof record, place) == (ssize_t)sizeof record;
-        if (good && record.call & CS_CALL_MUTED) continue; /* a rule leaves it out */
+        if (good && record.call & CS_CALL_MUTED) continue; /* a rule of the policy leaves it out */
         if (good && record.call == CS_CALL_SITE) continue;
         if (good && record_row(lane, &record)) rings->rows++;
         else rings->left_out++;
