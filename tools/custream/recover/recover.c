@@ -1,4 +1,4 @@
-/* custream recover: makes a whole file of a trace whose process was killed while it wrote. */
+/* custream recover: makes a whole file from a trace whose process was killed while it wrote. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -22,16 +22,16 @@ struct request {
     int count;
 };
 
-/* One trace of the request, and where its whole file goes. */
+/* One trace of the request, and the path of its whole file. */
 struct subject {
     const struct request *request;
     const char *path, *to;
     int fd;
     struct mend_known known;
-    bool all; /* nothing came behind its last flush, or it is known what */
+    bool all; /* nothing was recorded after the last flush, or the rings have it */
 };
 
-/* Where the extension begins; the end of the name where it has none of a trace. */
+/* Where the extension of a trace begins; the end of the name: it has none. */
 static size_t stem_of(const char *path)
 {
     const char *extension = cs_trace_extension(path);
@@ -44,7 +44,8 @@ static bool is_same(int fd, const char *path)
     return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Only what nobody writes to: the library locks its file, and so does who replaces it. */
+/* Opens a trace that nobody writes to: the library locks its file, and so does a command that
+ * replaces it. */
 static int trace_open(const char *path, bool in_place)
 {
     struct stat about;
@@ -65,7 +66,7 @@ static int trace_open(const char *path, bool in_place)
     return -1;
 }
 
-/* --- what came of it --- */
+/* --- the result --- */
 
 static void say(const struct subject *s, const struct mended *mended)
 {
@@ -80,7 +81,7 @@ static void say(const struct subject *s, const struct mended *mended)
     puts(line);
 }
 
-/* What the writer had not written. Where events of the rings are cut off, they are damaged. */
+/* Says what the rings added. If bytes had to be cut off all the same, the rings are damaged. */
 static void say_rings(const struct mended *mended, const struct rings *rings)
 {
     const unsigned long long rows = rings->rows, out = rings->left_out;
@@ -102,14 +103,14 @@ static int whole(const struct subject *s)
     return printf("%s: is whole; %s is a copy\n", s->path, s->to), STATUS_OK;
 }
 
-/* There is nothing that rings could add: the process ended well, or they were added before. */
+/* Whether rings could add nothing: the process ended well, or they were added before. */
 static bool has_all(const cJSON *trailer)
 {
     return cJSON_IsTrue(member_of(member_of(trailer, "totals"), "complete")) ||
            member_of(member_of(member_of(trailer, "totals"), "recovered"), "rows");
 }
 
-/* The same trace, recovered before, with rings that are gone now. */
+/* Whether `to` is the same trace, recovered earlier with rings that are gone now. */
 static bool is_better(const char *to, int trace)
 {
     struct trace_head own, its;
@@ -125,7 +126,7 @@ static bool is_better(const char *to, int trace)
 
 /* --- a trace --- */
 
-/* With what the rings add, NULL where they add nothing. Where that is no use, without. */
+/* Recovers a trace with its rings; NULL: they add nothing. If they are damaged, without them. */
 static int recover_with(struct subject *s, struct rings *rings)
 {
     struct mended mended;
