@@ -1,4 +1,4 @@
-/* The shim's reader of policies on the cJSON that the command is linked to. */
+/* Gives the shim's reader of policies the cJSON that the command is linked with. */
 #include "shim/policy/cjson_api.h"
 
 #include <stddef.h>

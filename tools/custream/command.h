@@ -1,4 +1,4 @@
-/* The custream command: what its subcommands share. It may exit: the shim has none of it. */
+/* What the subcommands share. Functions here may exit, so the shim uses none of them. */
 #ifndef CS_TOOLS_COMMAND_H
 #define CS_TOOLS_COMMAND_H
 
@@ -10,7 +10,7 @@
 
 #include "tools/custream/show.h"
 
-/* What every subcommand returns, to the shell in the end. `run` adds env(1)'s 126 and 127. */
+/* What every subcommand returns: its exit status. `run` adds env(1)'s 126 and 127. */
 enum command_status {
     STATUS_OK = 0,
     STATUS_BROKEN = 1,    /* check: a trace was read and breaks a rule; ctl: the process refused */
@@ -25,23 +25,23 @@ enum command_status {
 #define ROW(...)
 #include "tools/custream/commands.def"
 
-/* Says so, and exits. */
+/* Prints that memory is out, and exits. */
 void out_of_memory(void) __attribute__((noreturn));
-/* Room for one more element of `size` bytes, or out_of_memory(). Returns the array. */
+/* Makes room for one more element of `size` bytes, or calls out_of_memory(). Returns the array. */
 void *array_room(void *array, size_t count, size_t *capacity, size_t size);
-/* Puts one more element at the end of an array, which moves. */
+/* Puts one more element at the end of an array. The array may move. */
 #define array_add(array, count, capacity, ...) \
     ((array) = array_room(array, count, &(capacity), sizeof *(array)), \
         (array)[(count)++] = (__VA_ARGS__))
-/* An array of zeros, the caller's to free, or out_of_memory(). */
+/* Returns an array of zeros, the caller's to free, or calls out_of_memory(). */
 void *array_zeros(size_t count, size_t size);
-/* Likewise an array of UINT32_MAX, NONE to many. */
+/* Likewise returns an array of UINT32_MAX, which many files call NONE. */
 uint32_t *array_none(size_t count);
 
-/* For qsort(): which of two numbers is less. */
+/* The order of two numbers for qsort(): -1, 0 or 1. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
-/* The first `i` of [from, to) for which the expression `before` of it does not hold: it holds for
- * all up to there, and for none from there on. */
+/* The first `i` of [from, to) for which the expression `before`, in which `i` stands, is false;
+ * `to`: it is true for all. It must be true for all `i` before that one and false from there on. */
 #define FIRST_NOT(i, from, to, before) \
     ({ \
         size_t low_ = (from), high_ = (to); \

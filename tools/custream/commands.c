@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
-enum { COLUMNS = 100, HEAD_ROOM = 160, TABLE_VERSION = 1 /* of the JSON */ };
+enum { COLUMNS = 100, HEAD_ROOM = 160, TABLE_VERSION = 1 /* the JSON's */ };
 
-/* The table. Each command can be asked for help; that row is not shown. */
+/* The rows of commands.def, and for each command a row of --help, which has no text: not shown. */
 static const struct command_row table[] = {
 #define COMMAND(name_, place, summary) \
     {.kind = ROW_COMMAND, .name = #name_, .argument = place, .text = summary}, \
@@ -51,7 +51,7 @@ static bool has_words(const struct cs_option_info *info)
 
 /* --- for people --- */
 
-/* A text in lines. The first begins where we are, at `column`. */
+/* Prints a text in lines. The first goes on at `column`, the others begin at `indent`. */
 static void text_fill(const char *text, int column, int indent)
 {
     for (bool first = true; *text; first = false) {
@@ -73,7 +73,8 @@ static int head_make(char head[HEAD_ROOM], const struct command_row *row)
                                        row_name(room, row), row->argument);
 }
 
-/* The column of the texts of a command's rows of this kind; those of the library stand below. */
+/* The column at which the texts of a command's rows of this kind begin. If it has options of the
+ * library, all texts stand below their names, at column 8. */
 static int column_of(const struct command_row *command, enum row_kind kind)
 {
     char head[HEAD_ROOM];
@@ -101,7 +102,7 @@ static void option_put(const struct command_row *row, int column)
     if (info && *info->preset) printf("%*sdefault: %s\n", column, "", info->preset);
 }
 
-/* Rows of one of these kinds stand together. */
+/* Whether rows of this kind stand together, without an empty line between them. */
 static bool is_listed(enum row_kind kind)
 {
     return kind == ROW_USAGE || kind == ROW_OPTION || kind == ROW_WORD;
@@ -174,7 +175,7 @@ void leave(int status)
     const int failed = ferror(stdout);
     errno = 0;
     if (!fclose(stdout) && !failed) exit(status);
-    /* Who closes a pipe, as head(1) does, knows of it. */
+    /* No complaint about a pipe that its reader has closed, as head(1) does. */
     if (errno != EPIPE)
         fprintf(stderr, "custream: cannot write the output: %s\n",
             errno ? strerror(errno) : "write error");
@@ -183,9 +184,8 @@ void leave(int status)
 
 /* --- custream options: what can be set, for people and as JSON --- */
 
-enum {
-    OPTIONS_VERSION = 1
-}; /* of the JSON: grows when a member goes away or means something else */
+/* The JSON's: grows when a member goes away or changes its meaning. */
+enum { OPTIONS_VERSION = 1 };
 
 void option_flag(char flag[FLAG_ROOM], enum cs_option id)
 {
@@ -195,7 +195,7 @@ void option_flag(char flag[FLAG_ROOM], enum cs_option id)
     flag[i] = 0;
 }
 
-/* A policy file names no other policy. */
+/* Whether the option is a key in a policy file, which names no other policy. */
 static bool has_key(enum cs_option id) { return id != CS_OPTION_POLICY; }
 
 /* --- for people --- */
@@ -226,7 +226,7 @@ static void options_print(void)
 
 /* --- for scripts --- */
 
-/* The words of a list with '|' between them. */
+/* A JSON array of the words of a list, which has '|' between them. */
 static cJSON *words_of(const char *list)
 {
     cJSON *words = cJSON_CreateArray();
@@ -277,8 +277,8 @@ int command_options(int argc, char **argv)
     bool json = false;
     while (flags_next(argc, argv, 0) != -1) json = true;
     if (optind < argc) return complain("custream options", "takes nothing but --json");
-    setvbuf(
-        stdout, room, _IOFBF, sizeof room); /* in one write: stdio forgets the cause of others */
+    /* The output goes out in one write, since stdio forgets why an earlier write has failed. */
+    setvbuf(stdout, room, _IOFBF, sizeof room);
     if (json) options_write();
     else options_print();
     return STATUS_OK;

@@ -1,4 +1,4 @@
-/* The table of commands and of what each takes (commands.def), and the texts that come from it. */
+/* The table of commands, their options and words (commands.def), and the texts made from it. */
 #ifndef CS_TOOLS_COMMANDS_H
 #define CS_TOOLS_COMMANDS_H
 
@@ -6,7 +6,7 @@
 
 #include "shim/base/options.h"
 
-/* Options by number. Each has one name in all commands. */
+/* Names of the numbers of options. A number has one option name in all commands. */
 #define FLAGS(_) \
     _(AFTER) _(AGAINST) _(ALIGN) _(ALL) _(BATCHES) _(BRIEF) _(CLOCKS) _(CSV) _(DURATION) \
     _(ENGINE) _(FAIL_IF) _(HOST) _(HTML) _(IN) _(IN_PLACE) _(JSON) _(LAST) _(MASTER) \
@@ -14,7 +14,7 @@
     _(PRINT_URL) _(PROGRAM) _(RANGE) _(FROM_BYTE) _(RANK) _(RANKS) _(REPORT) _(RUN) _(SCHEMA) \
     _(SECTION) _(STAY) _(WHOLE) _(WINDOW) _(YES)
 enum flag {
-    FLAG_WORD = 1, /* none: a word, where words come in their order (flags.h) */
+    FLAG_WORD = 1, /* no option but a word; only with order '-' of flags_next() */
     FLAG_HELP,
 #define NUMBERED(name) FLAG_##name,
     FLAGS(NUMBERED)
@@ -36,30 +36,32 @@ struct command_row {
     } kind;
     int flag;
     char letter;          /* 0: none */
-    const char *name;     /* of an option of the library "TRACE_MAX" */
-    const char *argument; /* as usages have it; of a command: what its words are */
+    const char *name;     /* "fail-if"; of an option of the library: "TRACE_MAX" */
+    const char *argument; /* "=FILE", "[=FILE]" or ""; of a command: its `place` in commands.def */
     const char *text;     /* NULL: the row is not shown */
-    const char *allowed;  /* NULL, or what to say where the argument is missing */
+    const char *allowed;  /* what is allowed, for the complaint about a missing argument; NULL: it
+                             says none */
 };
 
-/* The first command's row, or the next command's behind `command`; its rows follow. NULL: none. */
+/* Returns the row of the command after `command`, or of the first one if that is NULL; NULL: there
+ * is none. The command's own rows follow its row. */
 const struct command_row *command_next(const struct command_row *command);
 const struct command_row *command_find(const char *name);
 #define EACH_ROW(row, command) for (const struct command_row *row = (command) + 1; row->kind != \
     ROW_COMMAND; row++)
 
-/* The option's name as it is typed. */
+/* Returns the option's name as it is typed, without "--". */
 const char *row_name(char room[FLAG_ROOM], const struct command_row *row);
 
-/* The texts of `custream help`: the list, one command, or with --json the table. */
+/* Print the texts of `custream help`: the list of commands, one command, and the table as JSON. */
 void commands_put(void);
 void command_put(const struct command_row *command);
 void commands_write(void);
 
-/* Ends the command, as a failure where its output could not be written. */
+/* Ends the command with this status, or with a failure if its output could not be written. */
 void leave(int status) __attribute__((noreturn));
 
-/* TRACE_MAX becomes trace-max. */
+/* Makes a flag of an option's name: trace-max of TRACE_MAX. */
 void option_flag(char flag[FLAG_ROOM], enum cs_option id);
 
 #endif

@@ -1,4 +1,4 @@
-/* custream ctl: asks a process to record or not, to flush, to take a policy, or how it is. */
+/* custream ctl: has a process record or not, flush, take a policy, or say how it is. */
 #include "tools/custream/commands.h"
 #include "tools/custream/live/peer.h"
 #include "tools/custream/near.h"

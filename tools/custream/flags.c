@@ -2,11 +2,10 @@
 #include "tools/custream/command.h"
 #include "tools/custream/near.h"
 
-enum {
-    FIRST = 256 /* getopt's value of a first row: above all letters */
-};
+/* The value that getopt gives for a command's row 0: above all letters. */
+enum { FIRST = 256 };
 
-/* getopt's tables, of the command that was asked about last. */
+/* The tables for getopt, of the command whose options are read. */
 static struct tables {
     const struct command_row *command;
     struct option *longs;
@@ -21,7 +20,7 @@ static void tables_make(struct tables *t, const struct command_row *command, cha
         calloc(count, sizeof *t->names), calloc(count + 2, 3)};
     if (!t->longs || !t->names || !t->shorts) out_of_memory();
     if (order) t->shorts[s++] = order;
-    t->shorts[s++] = ':'; /* tells "no value" from "no such option" */
+    t->shorts[s++] = ':'; /* has getopt tell a missing value from an unknown option */
     EACH_ROW(row, command)
     {
         if (row->kind != ROW_OPTION) continue;
@@ -37,7 +36,8 @@ static void tables_make(struct tables *t, const struct command_row *command, cha
     }
 }
 
-/* The word that getopt stopped at: it goes on to the next one only at a word's end. */
+/* The word that getopt complains of. optind is behind it, or still at it if more letters follow in
+ * the word (-xyz). */
 static const char *word_of(int argc, char **argv)
 {
     const char *here = optind < argc ? argv[optind] : NULL;
@@ -45,7 +45,7 @@ static const char *word_of(int argc, char **argv)
     return argv[optind - 1];
 }
 
-/* The row of an option that getopt names by a letter or by the row's place; NULL: there is none. */
+/* The row of an option, by getopt's value: a letter, or FIRST plus the row's place; NULL: none. */
 static const struct command_row *row_of(const struct command_row *command, int value)
 {
     EACH_ROW(row, command)
@@ -55,7 +55,7 @@ static const struct command_row *row_of(const struct command_row *command, int v
     return NULL;
 }
 
-/* More than one name begins so. */
+/* Whether more than one name begins so. */
 static bool is_ambiguous(const char *name, size_t length)
 {
     int count = 0;

@@ -11,15 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Whether the option has this value. A value that ends in ':' stands for all that begin so:
+ * "sample:" for "sample:50". */
 static bool is(const struct cs_settled *settled, enum cs_option id, const char *value)
 {
     const size_t n = strlen(value);
     const char *word = cs_option_word(id, settled->value[id]);
-    return n && value[n - 1] == ':' ? !strncmp(word, value, n)
-                                    : !strcmp(word, value); /* "sample:": whatever follows */
+    return n && value[n - 1] == ':' ? !strncmp(word, value, n) : !strcmp(word, value);
 }
 
-/* --- the file of the trace, and that of metrics: `id` tells which --- */
+/* --- the files of the trace and of metrics; `id` tells which --- */
 
 static bool unwritable(const struct cs_settled *settled, enum cs_option id, const char *why)
 {
@@ -29,7 +30,8 @@ static bool unwritable(const struct cs_settled *settled, enum cs_option id, cons
     return true;
 }
 
-/* The library makes no folders. `whole`: a file is to be made in this very folder. */
+/* Complains of a folder that is missing or cannot be used: the library makes no folders. `whole`:
+ * the file is made in this very folder, not in one below. Returns whether it complained. */
 static bool folder_hopeless(
     const struct cs_settled *settled, enum cs_option id, const char *folder, bool whole)
 {
@@ -55,7 +57,7 @@ static const char *folder_of(char *path)
     return path;
 }
 
-/* What stands before the first of %p, %e, %h, %r, with % for %%. Returns the rest. */
+/* Copies the pattern up to the first of %p, %e, %h, %r, with % for %%. Returns the rest. */
 static const char *pattern_begin(const char *pattern, char path[PATH_MAX])
 {
     size_t n = 0;
@@ -68,7 +70,8 @@ static const char *pattern_begin(const char *pattern, char path[PATH_MAX])
     return pattern;
 }
 
-/* The library would refuse it too, at the first call of CUDA. */
+/* Complains of a file that cannot be written: the library would refuse it only at the first call of
+ * CUDA. Returns whether it complained. */
 static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
     static struct cs_claim claim;
@@ -83,12 +86,14 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
         return cs_claim_drop(&claim), false;
     if (claim.refusal) return unwritable(settled, id, claim.refusal);
     if (errno != ENOENT && errno != ENOTDIR) return unwritable(settled, id, strerror(errno));
-    return folder_hopeless(settled, id, folder_of(claim.path), true); /* where a link led to */
+    return folder_hopeless(
+        settled, id, folder_of(claim.path), true); /* claim.path: where links lead */
 }
 
-/* --- libraries that are to be opened --- */
+/* --- libraries that options name --- */
 
-/* The loader looks for a name without a slash, and expands $ORIGIN and the like. */
+/* Complains of a library that cannot be opened. A name without a slash or with a $ is left to the
+ * loader, which searches for it or expands it. */
 static bool library_hopeless(enum cs_option id, const char *path)
 {
     struct stat about;
@@ -120,14 +125,15 @@ static bool plugins_hopeless(const char *list)
 
 /* --- options that cancel each other --- */
 
-/* `value` of one option does nothing beside `other` of the second; NULL: anything but the default.
- * What contradicts itself for the library too stands in shim/policy/settle.c. */
+/* Option `id` with `value` does nothing beside option `by` with `other`; NULL: any value but the
+ * default. Options that contradict each other stand in shim/policy/settle.c. */
 static const struct cancel {
     enum cs_option id;
     const char *value;
     enum cs_option by;
     const char *other, *why;
-    enum cs_option unless; /* another option still brings it about, with that value; 0: none does */
+    /* if this option has the value `so`, `id` works after all; 0: no option does that */
+    enum cs_option unless;
     const char *so;
 } cancels[] = {
     {CS_OPTION_DEFAULT_STREAM, "audit", CS_OPTION_TRACE, "off",
@@ -157,7 +163,7 @@ static bool stands(const struct cs_settled *settled, enum cs_option id, const ch
     return value ? is(settled, id, value) : !is(settled, id, cs_option_info[id].preset);
 }
 
-/* As whoever gave it knows it. */
+/* Prints an option as the user gave it: a variable, or a key of the policy file. */
 static void option_put(const struct cs_settled *settled, enum cs_option id)
 {
     char key[CS_KEY_ROOM];
@@ -184,7 +190,8 @@ static bool options_cancel(const struct cs_settled *settled)
     return false;
 }
 
-/* --report is no option of the library's. */
+/* Complains of --report without a trace. --report is no option of the library, so no row above has
+ * it. */
 static bool report_hopeless(const struct cs_settled *settled)
 {
     if (!is(settled, CS_OPTION_TRACE, "off")) return false;

@@ -14,7 +14,7 @@ static const struct {
 #include "tools/custream/commands.def"
 };
 
-/* A command's name, also where it is given as an option. */
+/* The command that a word means: also --version and --help. */
 static const char *meant(const char *name)
 {
     if (!strcmp(name, "--version") || !strcmp(name, "-V")) return "version";
@@ -43,8 +43,8 @@ static int unknown(const char *name)
 int command_help(int argc, char **argv)
 {
     static char room[1 << 16];
-    setvbuf(
-        stdout, room, _IOFBF, sizeof room); /* in one write: stdio forgets the cause of others */
+    /* The output goes out in one write, since stdio forgets why an earlier write has failed. */
+    setvbuf(stdout, room, _IOFBF, sizeof room);
     const struct command_row *asked = argc > 1 ? command_find(meant(argv[1])) : NULL;
     if (asked) command_put(asked);
     else if (argc < 2) commands_put();
@@ -55,9 +55,8 @@ int command_help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    mallopt(M_MMAP_THRESHOLD,
-        256 *
-            1024); /* left alone it grows, and large tables that are freed stay with the process */
+    /* A fixed threshold: malloc would raise it, and keep the memory of large tables once freed. */
+    mallopt(M_MMAP_THRESHOLD, 256 * 1024);
     if (argc < 2) {
         fputs("custream: which command? 'custream help' lists them\n", stderr);
         return STATUS_UNUSABLE;

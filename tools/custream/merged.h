@@ -1,5 +1,5 @@
-/* Numbers of processes in a merged trace: each has GPUs of its own, so that of the process at place
- * 3 GPU 1 is 1000000301. Hosts keep their pids, which are lower. */
+/* Numbers of processes in a merged trace. Each process has GPUs of its own: GPU 1 of the process at
+ * place 3 is 1000000301. Host processes keep their pids, which are lower. */
 #ifndef CS_TOOLS_MERGED_H
 #define CS_TOOLS_MERGED_H
 
@@ -8,7 +8,7 @@
 enum {
     MERGED_GPUS = 1000000000,
     MERGED_GPU_STEP = 100,
-    MERGED_OTHERS = MERGED_GPUS / 2 /* from here on: processes without a number of their own */
+    MERGED_OTHERS = MERGED_GPUS / 2 /* the first number for processes without one of their own */
 };
 
 static inline uint32_t merged_gpu_pid(uint32_t place, uint32_t ordinal)

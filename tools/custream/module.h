@@ -1,16 +1,19 @@
-/* Commands of which a part is a module of the wheel. */
+/* Runs the commands that are partly written in Python, as modules of the wheel. */
 #ifndef CS_TOOLS_MODULE_H
 #define CS_TOOLS_MODULE_H
 
 #include <cjson/cJSON.h>
 
-/* Python, as the wheel (python/custream/__main__.py) or the user has set it in CUSTREAM_PYTHON. */
+/* Returns CUSTREAM_PYTHON, which the wheel (python/custream/__main__.py) or the user sets, or
+ * "python3". */
 const char *python_name(void);
 
-/* All options of the command argv[0], by name: a text, or true. Words stand at argv[optind]. */
+/* Reads all options of the command argv[0]: an object with a text or true for each name. Words
+ * stand at argv[optind]. */
 cJSON *module_options(int argc, char **argv);
 
-/* Becomes Python with custream.MODULE's command(). Returns if it cannot, which it says. */
+/* Becomes Python, which calls command() of custream.MODULE. Returns only if that failed, with a
+ * complaint. */
 int module_run(const char *command, const char *module, const cJSON *options, char *const *words);
 
 #endif

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <math.h>
 
-/* Two neighbours in the wrong order are one slip, which cs_edits counts as two. */
+/* Whether two neighbouring letters are swapped: one slip, which cs_edits() counts as two. */
 static bool is_swapped(const char *typed, size_t n, const char *name)
 {
     size_t i = 0;
@@ -17,12 +17,14 @@ static bool is_swapped(const char *typed, size_t n, const char *name)
            !memcmp(typed + i + 2, name + i + 2, n - i - 2);
 }
 
-/* SIZE_MAX: nobody meant that. Two slips in a word of three letters make another word. */
+/* Returns how many slips lie between the two; SIZE_MAX: too many. Short words may have fewer: two
+ * slips in three letters make another word. */
 static size_t slips_between(const char *typed, size_t n, const char *name)
 {
     const size_t most = n < 2 ? 0 : n < 4 ? 1 : 2;
     size_t slips = is_swapped(typed, n, name) ? 1 : cs_edits(typed, n, name, strlen(name));
-    if (slips > 1 && n > 1 && !strncmp(name, typed, n)) slips = most; /* the beginning of it */
+    if (slips > 1 && n > 1 && !strncmp(name, typed, n))
+        slips = most; /* the name's beginning was typed */
     return slips <= most ? slips : SIZE_MAX;
 }
 

@@ -1,4 +1,4 @@
-/* "Did you mean": of the names that there are, the one that somebody is likely to have meant. */
+/* "Did you mean": finds the name that the user is likely to have meant. */
 #ifndef CS_TOOLS_NEAR_H
 #define CS_TOOLS_NEAR_H
 
@@ -6,35 +6,36 @@
 
 struct near {
     const char *typed;
-    size_t length;    /* of what was typed: need not end there */
+    size_t length;    /* of what was typed, whose text may go on */
     const char *best; /* NULL: none is close enough */
-    size_t slips;     /* how far the best one is away */
+    size_t slips;     /* how many slips lie between `best` and what was typed */
 };
 
-/* For each name that there is, near->best NULL before the first. Of two as close the first counts,
- * or one that begins with what was typed. */
+/* Compares one name. The caller does so for all names, with near->best NULL at first. Of two names
+ * as close the first is taken, or one that begins with what was typed. */
 void near_look(struct near *near, const char *name);
 
 struct command_row;
-/* The row of a command's word. NULL: one line on stderr says so, and calls it a `kind`. */
+/* Returns the row of a command's word. NULL: a line on stderr says that there is no such `kind`. */
 const struct command_row *word_find(
     const char *name, const struct command_row *command, const char *kind, const char *word);
 
 enum { SHOWN_ROOM = 64 };
-/* What was typed, short and without control characters. Returns `room`. */
+/* Copies what was typed into `room`, cut short and without control characters. Returns `room`. */
 const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length);
 
-/* A whole number from `least` on. False: it is none. */
+/* Reads a whole number of at least `least`. False: the text is none. */
 bool number_read(const char *text, long least, int *number);
-/* The text of a policy's file, or "-", with a NUL behind it, which the library will take as far as
- * we know. False: the complaint was printed. */
+/* Reads a policy's file, or standard input for "-", and checks it as the library will. `text` ends
+ * with a NUL. False: the complaint was printed. */
 bool policy_text_read(const char *command, const char *name, char *text, size_t room);
-/* What stands in a file, as a text. False with errno. */
+/* Reads a file, or standard input for "-", as a text. False with errno. */
 bool text_read(const char *name, char *text, size_t room);
 
-/* "1.5", "20ms", "2m", "1h" in nanoseconds, up to three years; `behind` is its end. False: none. */
+/* Reads "1.5", "20ms", "2m" or "1h" into nanoseconds, up to three years. `behind`: the end of the
+ * time in the text. False: the text begins with no such time. */
 bool duration_read(const char *text, const char **behind, int64_t *ns);
-/* The value of --OPTION, which lasts; false: the complaint was printed. */
+/* Reads the value of --OPTION, a time above 0. False: the complaint was printed. */
 bool duration_take(const char *command, const char *option, const char *text, int64_t *ns);
 
 #endif

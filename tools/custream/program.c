@@ -45,10 +45,10 @@ int program_open(const char *path)
 
 struct elf_facts {
     GElf_Ehdr header;
-    bool interpreted; /* has PT_INTERP: a loader, which reads LD_PRELOAD */
+    bool interpreted; /* has PT_INTERP: the loader starts it, and reads LD_PRELOAD */
 };
 
-/* False for what is no ELF file of this byte order. */
+/* Reads the facts of a file. False: it is no ELF file of this byte order. */
 static bool elf_read(const char *path, struct elf_facts *facts)
 {
     const unsigned char native =
@@ -72,7 +72,7 @@ static bool elf_read(const char *path, struct elf_facts *facts)
     return good;
 }
 
-/* The loader ignores an LD_PRELOAD with a slash under AT_SECURE (ld.so(8)). */
+/* Whether AT_SECURE is set: then the loader ignores an LD_PRELOAD with a slash (ld.so(8)). */
 static bool raises_privileges(const char *path)
 {
     struct stat about;
@@ -83,7 +83,7 @@ static bool raises_privileges(const char *path)
     return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-/* The file behind "#!", or false. The kernel itself looks at the first 256 bytes. */
+/* Reads the interpreter behind "#!" in the first 256 bytes, as the kernel does. False: none. */
 static bool script_interpreter(const char *path, char *interpreter, size_t size)
 {
     char line[256] = "";

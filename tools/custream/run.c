@@ -1,4 +1,4 @@
-/* custream run: puts the library and its options into the environment and becomes the program:
+/* custream run: puts the library and its options into the environment and becomes the program. So
  * process id, signals and exit status are the program's own. */
 #define _GNU_SOURCE /* asprintf, memrchr */
 #include "tools/custream/flags.h"
@@ -15,12 +15,13 @@
 
 #define SHIM "libcustream_shim.so"
 
-/* Where `make install` puts libraries; asked last, so that a tree that was moved finds its own. */
+/* The folder of `make install` for libraries. It is looked at last, so that a tree that was moved
+ * finds its own library. */
 #ifndef CUSTREAM_LIBDIR
 #define CUSTREAM_LIBDIR "/usr/local/lib"
 #endif
 
-/* The program would go on with the default: who typed a wrong value is told here. */
+/* Complains of a wrong value: the library would only go on with the default. */
 static bool value_ok(enum cs_option id, const char *prefix, const char *name, const char *separator,
     const char *value)
 {
@@ -42,14 +43,14 @@ static bool option_give(enum cs_option id, const char *value)
     return false;
 }
 
-/* An empty variable is as good as none to the shim. */
+/* The value of the variable; NULL: not set, or empty, which is the same to the shim. */
 static const char *environment_value(enum cs_option id)
 {
     const char *value = getenv(cs_option_info[id].env);
     return value && *value ? value : NULL;
 }
 
-/* After the flags, so that a flag mends a wrong variable. */
+/* Checks the variables. Called after the flags, so that a flag replaces a wrong variable. */
 static bool environment_ok(void)
 {
     bool ok = true;
@@ -60,7 +61,7 @@ static bool environment_ok(void)
     return ok;
 }
 
-/* Children may change their directory before they look. */
+/* Makes the policy's path absolute: children may change their directory before they read it. */
 static bool policy_absolute(const char *path)
 {
     char *folder = getcwd(NULL, 0), *absolute = NULL;
@@ -72,7 +73,8 @@ static bool policy_absolute(const char *path)
     return ok;
 }
 
-/* Read as the program will read it; also where there is no file, for what variables contradict. */
+/* Settles policy file and variables as the program will, and fills the plan. False: the file is
+ * wrong, or options contradict each other; the complaint was printed. */
 static bool policy_ok(struct watch_plan *plan)
 {
     char error[CS_POLICY_LINE];
@@ -99,7 +101,7 @@ static bool policy_ok(struct watch_plan *plan)
     return ok && (!is_path || *given == '/' || policy_absolute(given));
 }
 
-/* The folder of this command. Where /proc is not there, it is as the command was started. */
+/* Finds the folder of this command; without /proc by the path that it was started with. */
 static bool own_folder(char *folder)
 {
     const ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
@@ -110,7 +112,7 @@ static bool own_folder(char *folder)
     return slash;
 }
 
-/* Beside the command, in lib/ beside its bin/, and then where this build was to be installed. */
+/* Looks for the library beside the command, in lib/ beside its bin/, then in CUSTREAM_LIBDIR. */
 static bool shim_find(char *path)
 {
     char self[PATH_MAX], candidate[2 * PATH_MAX];
@@ -135,7 +137,7 @@ static bool is_named(const char *list, const char *path)
     return false;
 }
 
-/* The loader puts folders of its own for these. */
+/* Whether the path has a token that the loader would expand. */
 static bool has_token(const char *path)
 {
     static const char *const tokens[] = {
@@ -145,7 +147,8 @@ static bool has_token(const char *path)
     return false;
 }
 
-/* In front of what is preloaded, and only once: who names the library has chosen its place. */
+/* Puts the library before other preloaded ones. A user who names it in LD_PRELOAD has chosen its
+ * place. */
 static bool shim_preload(void)
 {
     char path[PATH_MAX], *value;
@@ -167,7 +170,7 @@ static bool shim_preload(void)
     return ok;
 }
 
-/* Returns only when exec failed, with the status that env(1) gives. */
+/* Becomes the program. Returns only if exec failed, with env(1)'s status. */
 static int program_become(char **argv, struct watch_plan *plan)
 {
     char path[PATH_MAX];
@@ -188,7 +191,7 @@ int command_run(int argc, char **argv)
 {
     struct watch_plan plan = {0};
     int flag;
-    /* The first word that is no option is the program, and what follows is the program's. */
+    /* The first word that is no option is the program; all words behind it are the program's. */
     while ((flag = flags_next(argc, argv, '+')) != -1) {
         if (flag == FLAG_REPORT) plan.report = true;
         else if (!option_give((enum cs_option)(flag - FLAG_LIBRARY), optarg))

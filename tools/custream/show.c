@@ -10,7 +10,8 @@
 
 enum { COLUMNS_DEFAULT = 100, COLUMNS_MIN = 20, COLUMNS_MAX = 10000, COMPLAINT_MAX = 16 << 10 };
 
-/* In the unit with one to three digits before the point; times have four digits in all. */
+/* Shows a value in the unit that leaves one to three digits before the point. Times in us and more
+ * have four digits in all. */
 static void scaled_show(
     char out[SHOWN_MAX], double value, double step, const char *const *units, int last)
 {
@@ -64,7 +65,7 @@ const char *value_show(char out[SHOWN_MAX], enum unit unit, double value)
 const char *value_exact(char out[SHOWN_MAX], double value)
 {
     if (!isfinite(value)) return strcpy(out, "");
-    if (value == 0) return strcpy(out, "0"); /* of -0 too */
+    if (value == 0) return strcpy(out, "0"); /* also for -0 */
     snprintf(out, SHOWN_MAX, value == floor(value) && fabs(value) < 1e15 ? "%.0f" : "%.15g", value);
     return out;
 }
@@ -80,7 +81,7 @@ void line_add(struct line *line, const char *format, ...)
     line->left -= put;
 }
 
-/* The number of the character whose UTF-8 these bytes are. */
+/* The code point of a character in UTF-8. */
 static wchar_t character_of(const unsigned char *bytes, int length)
 {
     static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
@@ -89,7 +90,7 @@ static wchar_t character_of(const unsigned char *bytes, int length)
     return character;
 }
 
-/* Marks that turn the direction of what follows, so that a name would read as another. */
+/* Whether the character turns the direction of the text behind it, so that names read as others. */
 static bool is_turning(wchar_t character)
 {
     return (character >= 0x202a && character <= 0x202e) ||

@@ -29,7 +29,7 @@ static cs_u64 count(const cJSON *object, const char *name)
     return (cs_u64)number_or_0(object, name);
 }
 
-/* Of a part, what all parts together have. */
+/* The count of all parts together if the trailer has it, else that of this file. */
 static cs_u64 in_all(const cJSON *totals, const char *all, const char *own)
 {
     return member_of(totals, all) ? count(totals, all) : count(totals, own);
@@ -44,7 +44,7 @@ static cs_u64 operations(const cJSON *totals)
     return n;
 }
 
-/* "A, B"; NULL: none. */
+/* Joins names: "A, B"; NULL: there are none. */
 static const char *list_of(char *text, size_t size, const cJSON *names)
 {
     size_t n = 0;
@@ -57,7 +57,7 @@ static const char *list_of(char *text, size_t size, const cJSON *names)
     return n ? text : NULL;
 }
 
-/* Its rings were added, whole: where bytes had to be cut off, they are damaged. */
+/* Whether whole rings were added to the trace. If bytes were cut off, the rings are damaged. */
 static bool has_all_calls(const cJSON *totals)
 {
     const cJSON *recovered = member_of(totals, "recovered");
@@ -101,7 +101,7 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
     verdict->no_room[CS_NO_ROOM_FOR_OBJECTS] = count(totals, "untracked_objects");
 }
 
-/* --- one JSON object a line --- */
+/* --- JSON that is printed --- */
 
 cJSON *json_add(cJSON *object, const char *name, cJSON *item)
 {

@@ -1,4 +1,4 @@
-/* What the trailer of a trace says of it, as data: shim/base/verdict.h makes words of that. */
+/* Reads the trailer of a trace into a verdict; shim/base/verdict.h puts a verdict into words. */
 #ifndef CS_TOOLS_VERDICT_H
 #define CS_TOOLS_VERDICT_H
 
@@ -6,29 +6,30 @@
 
 #include "shim/base/verdict.h"
 
-/* A member of a JSON object, NULL: it has none, and its number, -1: it has none, or 0. */
+/* Return a member of a JSON object: itself, NULL if there is none; its number, -1 or 0 if it has
+ * none; its text, NULL if it has none. */
 const cJSON *member_of(const cJSON *object, const char *name);
 double number_in(const cJSON *object, const char *name);
 double number_or_0(const cJSON *object, const char *name);
-const char *text_member(const cJSON *object, const char *name); /* NULL: it has none */
+const char *text_member(const cJSON *object, const char *name);
 
-/* The texts are the trailer's, but for a list that goes into `room`. */
+/* Fills a verdict. Its texts point into the trailer; a list of names is made in `room`. */
 void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, size_t size);
 
-/* JSON that is made; without memory for it the program ends. */
-cJSON *json_add(cJSON *object, const char *name, cJSON *item); /* returns it */
+/* Make JSON; without memory they call out_of_memory(). */
+cJSON *json_add(cJSON *object, const char *name, cJSON *item); /* returns `item` */
 void json_add_number(cJSON *object, const char *name, double number);
-cJSON *text_or_null(const char *text); /* null: NULL or "" */
+cJSON *text_or_null(const char *text); /* JSON null for NULL or ""; NULL: no memory */
 
 struct json_member {
     const char *name;
     cJSON *value; /* NULL: there was no memory for it */
 };
 
-/* What cJSON has printed, to standard output; bytes that are no UTF-8 become U+FFFD. */
+/* Prints cJSON's text to standard output; bytes that are not UTF-8 become U+FFFD. */
 void json_text_put(const char *text);
 
-/* To standard output, without a newline. Takes the values. */
+/* Prints an object of these members to standard output, without a newline. Frees the values. */
 void json_row_put(const struct json_member *members, size_t count);
 
 #endif
