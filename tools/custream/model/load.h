@@ -1,4 +1,4 @@
-/* What load.c and settle.c share: state that a run has only while it is loaded. */
+/* The state that load.c and settle.c share while a run is loaded. */
 #ifndef CS_MODEL_LOAD_H
 #define CS_MODEL_LOAD_H
 

@@ -53,15 +53,15 @@ struct call {
      * the run is loaded, `work` is the call's correlation. */
     uint32_t work, works;
     text name;
-    enum cs_call call : 24; /* CS_CALL_NONE: the call table does not have it */
+    enum cs_call call : 24; /* CS_CALL_NONE: the call is not in the call table */
     bool captured : 1;      /* the call was captured into a graph */
     bool awaited : 1;       /* the call has a correlation: GPU work is to come of it */
-    bool ended : 1;         /* that work has come, or was in a sample */
+    bool ended : 1;         /* the trace has GPU work of the call, maybe only in `sampled` */
     bool elsewhere : 1;     /* graphs, launches or other processes record its event, too */
     bool external : 1;      /* for calls with an event: what it records or waits for is not known */
     uint32_t what;          /* an event's number, a LAUNCH's kernel name, a MEMOP's address; 0 */
     uint32_t shape;         /* a launch's index in run->shapes, if its own row tells it; NONE */
-    text result;            /* the error's name; 0: it succeeded */
+    text result;            /* the error's name; 0: the call succeeded */
 };
 
 enum work_kind { WORK_KERNEL, WORK_COPY, WORK_SET, WORK_GRAPH, WORK_RANGE, WORK_KINDS };
@@ -91,7 +91,7 @@ enum stream_origin { ORIGIN_CREATED, ORIGIN_LEGACY, ORIGIN_PER_THREAD };
 struct stream {
     uint32_t lane, device; /* lane: the stream's number on its device in the trace */
     uint32_t context;      /* the CUDA context of the stream's work; 0: not known */
-    text name;             /* as the timeline shows it */
+    text name;             /* the stream's name in the timeline */
     enum stream_origin origin;
     bool non_blocking; /* the stream and the legacy default stream do not wait for each other */
     bool destroyed;
@@ -100,7 +100,7 @@ struct stream {
     bool priority_said;
     int priority, requested;
     text created_by, library; /* created_by: the call; library: the library or program */
-    text origin_said, flags;  /* as the file spells them */
+    text origin_said, flags;  /* the words of the file */
     uint32_t thread; /* the system's number of the thread that made it; 0: not in the file */
     int64_t begin, end;
     uint32_t works; /* how many pieces of work ran on the stream */
@@ -156,14 +156,14 @@ struct lost {
     double calls, works;
 };
 
-/* What a file tells of itself as one of several parts. */
+/* A file's account of itself as one of several parts. */
 struct part {
     uint32_t number; /* 0: the file is not one of several */
     double without_times, launches_without_kernel, without_call;
-    double untimed_in_all;   /* the first two, over all parts up to this one, less work that came
-                                later; NAN: not in the file */
-    struct lost lost;        /* what the part's own rows say */
-    struct lost lost_in_all; /* what was lost up to this part's end; NAN: not in the file */
+    double untimed_in_all;   /* without_times + launches_without_kernel of all parts up to this one,
+                                less work that came later; NAN: not in the file */
+    struct lost lost;        /* losses in the part's own rows */
+    struct lost lost_in_all; /* losses up to this part's end; NAN: not in the file */
     bool continues;          /* another part follows */
     bool recovered;          /* the totals do not count what came after the last flush */
 };
@@ -192,8 +192,8 @@ struct run {
     struct facts facts;
     struct part *parts;
     size_t part_count, part_capacity; /* one part for each file; in order once the run is settled */
-    uint32_t *works_of;               /* works by call: [call->work .. + call->works) */
-    struct groups thread_calls;       /* calls by thread */
+    uint32_t *works_of; /* works by call: works_of[call->work .. call->work + call->works) */
+    struct groups thread_calls; /* calls by thread */
     struct texts texts;
     int64_t base;           /* wall clock of time 0, in ns since 1970 */
     int64_t begin, end;     /* begin of the first thing in the run, end of the last */
@@ -221,7 +221,7 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
 void run_take_row(void *run, const struct trace_row *row);
 void run_take_fact(void *run, const struct trace_fact *fact);
 
-/* What the parts of one run have in common. */
+/* The facts that all parts of one run have in common. */
 struct identity {
     uint32_t pid;
     int64_t base;
@@ -269,7 +269,7 @@ static inline uint32_t work_device(const struct run *run, const struct work *wor
 
 /* --- order --- */
 
-/* What each piece of GPU work had to wait for, by the order in which the host enqueued it. This is
+/* The obstacles of each piece of GPU work, told by the order in which the host enqueued it. This is
  * exact: a stream's order, events and the legacy default stream are rules of CUDA ("Stream
  * Synchronization Behavior", CUDA Runtime API; cuStreamWaitEvent, CUDA Driver API). */
 /* The cause of an idle device or of late work. cause_info has a row for each. */
@@ -278,10 +278,10 @@ enum cause {
     CAUSE_LAUNCH,         /* enqueued, and nothing held it: the launch's own way to the GPU */
     CAUSE_EVENT,          /* a wait for an event's record */
     CAUSE_LEGACY,         /* the legacy default stream alone */
-    CAUSE_ORDER,          /* work before it on its own stream */
-    CAUSE_HOST_FUNCTION,  /* a host function before it on its stream */
+    CAUSE_ORDER,          /* earlier work on the same stream */
+    CAUSE_HOST_FUNCTION,  /* an earlier host function on the same stream */
     CAUSE_MEMORY_VALUE,   /* cuStreamWaitValue: a value in memory */
-    CAUSE_GRAPH_EDGE,     /* an edge inside its graph */
+    CAUSE_GRAPH_EDGE,     /* an edge of the work's graph */
     CAUSE_COPY_ENGINE,    /* ready; another copy in the same direction ran */
     CAUSE_DEVICE_FULL,    /* ready; the kernels that ran filled the device */
     CAUSE_HARDWARE_QUEUE, /* ready; more streams had work than there are hardware queues */
@@ -319,7 +319,7 @@ struct hold *order_make(const struct run *run);
 
 /* The idle time of each device, in pieces: every nanosecond between its first and its last work in
  * which nothing ran has one cause. */
-/* What the thread that enqueued the next work did during an idle piece. */
+/* The doings of the thread that enqueued the next work, during an idle piece. */
 enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL, DOINGS };
 extern const char *const doing_word[DOINGS]; /* "own code" */
 
@@ -329,8 +329,8 @@ struct idle {
     uint32_t device : 8; /* index in run->devices */
     enum cause cause : 8;
     enum host_doing doing : 8; /* for CAUSE_HOST: what the thread of the next work's call did */
-    uint32_t call;             /* BLOCKED: the call that waits; CALL: another call; else NONE */
-    uint32_t range;            /* the thread's innermost range at that time; NONE */
+    uint32_t call;  /* BLOCKED: the call that waits; CALL: another call; other doings: NONE */
+    uint32_t range; /* the thread's innermost range at that time; NONE */
 };
 static inline uint32_t idle_thread(const struct run *run, const struct idle *idle)
 {

@@ -1,6 +1,7 @@
-/* One pass over the calls, in the order in which the host made them, keeps what each stream still
- * has before it. A stream's own order, events, host functions and the legacy default stream hold
- * new work until a known moment, since the trace has the ends of everything. */
+/* The obstacles of work, found in one pass over the calls in the order in which the host made them.
+ * The pass tracks what each stream still has before it. A stream's own order, events, host
+ * functions and the legacy default stream hold new work until a known moment, since the trace has
+ * the ends of everything. */
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
@@ -38,7 +39,7 @@ static const struct value no_value = {NONE, NONE, NONE};
 static const struct point nothing = {
     INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN, {NONE, NONE, NONE}};
 
-/* What new work on a stream has before it, by what would hold that work. */
+/* The points that new work on a stream has before it, one for each kind of obstacle. */
 struct front {
     struct point own, event;
     uint32_t context; /* index of struct domain; NONE: the stream's flags or context are not known,
@@ -125,8 +126,8 @@ static void consider(struct point *chosen, struct point p, int64_t begin)
     *chosen = later(*chosen, p);
 }
 
-/* Names a wait for a value in memory as the reason why work began so late, when nothing known
- * explains that: one on the work's own stream, or before what it waits for. */
+/* Names a wait for a value in memory as the cause, when nothing known explains why work began so
+ * late: a wait on the work's own stream, or one before what the work waits for. */
 static void consider_value(
     struct point *chosen, const struct front *front, const struct point *legacy, int64_t begin)
 {

@@ -14,9 +14,8 @@ struct timeline {
 
 struct timelines {
     struct timeline *by_stream;
-    uint32_t *busiest; /* streams that have work, device by device, the busiest first */
-    uint32_t *first; /* by device: the place of its first in `busiest`; the next device's entry ends
-                        its streams */
+    uint32_t *busiest;   /* streams that have work, device by device, the busiest first */
+    uint32_t *first;     /* by device: its streams are busiest[first[d] .. first[d + 1]) */
     struct groups works; /* by stream */
     int64_t *times;      /* the memory of all timelines' `end` and `busy` */
 };

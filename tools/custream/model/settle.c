@@ -175,7 +175,8 @@ static bool is_of_event(const struct call *call)
                              kind == CS_KIND_QUERY);
 }
 
-/* Marks the calls with an event of which nothing follows from the calls that recorded it. */
+/* Marks calls with an event whose record the trace does not tell: something else than a call also
+ * records it, or the call was captured. */
 static void settle_events(struct run *run)
 {
     struct numbers elsewhere = {0}; /* by event: 1 */

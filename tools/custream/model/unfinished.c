@@ -75,8 +75,7 @@ static uint32_t count_before(const struct queues *q, uint32_t stream, uint32_t c
         n, 0, queue_length(q, stream), queue_call(q, stream, (uint32_t)n) < call);
 }
 
-/* Adds what has ended with an operation because the legacy default stream made the operation wait
- * for it. */
+/* Adds the ends that follow from an operation's end by the legacy default stream's order. */
 static void legacy_ends(struct queues *q, uint32_t stream, uint32_t call)
 {
     const uint32_t domain = q->domain[stream];

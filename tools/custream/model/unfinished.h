@@ -11,7 +11,7 @@
 
 #include "tools/custream/model/model.h"
 
-/* What holds the first unfinished operation of a stream. Each has a row in held_by of
+/* The obstacle of a stream's first unfinished operation. Each has a row in held_by of
  * section_running.c. */
 enum held_by {
     HELD_BY_NOTHING, /* the operation runs, or is about to */
@@ -38,7 +38,7 @@ struct unfinished_stream {
 
 struct unfinished {
     struct unfinished_stream *streams; /* circles first, then by the time of the call */
-    size_t count, idle;                /* idle: how many streams were used and have ended all */
+    size_t count, idle;                /* idle: how many used streams have ended all operations */
     uint32_t circles;
     uint32_t *row_of; /* by stream: its index in `streams`; NONE */
 };

@@ -17,8 +17,8 @@ bool parts_continue(const struct run *run);
 /* GPU work that has no times. */
 struct untimed {
     double without_times, launches; /* sums over the parts, with work that came in a later part */
-    double all;                     /* both, less such work, over all parts up to the newest one */
-    bool said;                      /* the parts themselves tell `all` */
+    double all;   /* without_times + launches, less such work, of all parts up to the newest one */
+    bool said;    /* the parts themselves tell `all` */
     bool at_most; /* `all` may be too much: some of that work may have come after the newest part
                      was written */
 };

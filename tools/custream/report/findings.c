@@ -112,7 +112,7 @@ static const char *page_of(struct report *report, const char *id)
     return report_text(report, "docs/findings.md#%s", anchor);
 }
 
-/* Returns the ids of the rules that show in this way: "CS113 and CS115". */
+/* Returns the ids of the rules with this `shows`: "CS113 and CS115". */
 static const char *rules_in_calls(struct report *report, enum shows shows)
 {
     const char *list = "";

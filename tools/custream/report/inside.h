@@ -1,4 +1,4 @@
-/* What the files of report/ share. */
+/* Declarations that the files of report/ share. */
 #ifndef CS_REPORT_INSIDE_H
 #define CS_REPORT_INSIDE_H
 
@@ -17,7 +17,7 @@ section section_run, section_idle, section_overlap, section_host, section_stream
 
 /* The table "metrics": one number for each question that a condition may ask, made from the
  * report's other tables. */
-/* Makes the table, as the last one of the report. */
+/* Makes this table. All other tables must be made already. */
 void metrics_make(struct report *report, const struct model *of);
 
 /* Returns a metric's unit; false: there is no such metric. Shares are of the time from the first to
@@ -31,8 +31,8 @@ double metric_value(const struct report *report, const char *key);
 /* --- findings --- */
 
 /*
- * Findings: a report's pieces of advice, one rule each. findings.c has the table of rules;
- * rules_*.c look for them, by theme; section_findings.c makes the table of what was found.
+ * Findings: a report's pieces of advice, one rule each. findings.c has the table of rules, and
+ * makes the table of what was found; rules_*.c look for it, by theme.
  *
  * A rule that lacks data finds nothing. A finding's cost is the idle or serialized time that would
  * go, at most: two findings' costs may be the same time, so they do not add up.
@@ -40,7 +40,7 @@ double metric_value(const struct report *report, const char *key);
 /* Something that a rule found. Its texts are the report's, or static. */
 struct find {
     const struct rule *rule;
-    const char *place; /* a stream or thread; "" */
+    const char *place; /* a stream's or thread's name; "": none */
     double cost;       /* ns; NAN: not known */
     uint64_t times;
     const char *evidence;
@@ -55,8 +55,8 @@ struct findings {
     size_t count, capacity;
 };
 
-/* How a rule's subject shows in a trace: as lost time (IN_COSTS), in any trace, or in calls. Only
- * findings of IN_COSTS must have a cost. */
+/* How a rule finds its subject: by lost time (IN_COSTS), by other facts about GPU work (ANYWAY), or
+ * by calls, in part or alone. Only finds of IN_COSTS must have a cost. */
 enum shows { IN_COSTS, ANYWAY, PARTLY_IN_CALLS, IN_CALLS };
 
 typedef void looker(struct findings *to);

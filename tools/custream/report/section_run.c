@@ -1,4 +1,4 @@
-/* What was run, whether the trace has all of it, and how busy each device was. */
+/* The program that was run, how complete its trace is, and how busy each device was. */
 #include "shim/base/no_room.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"

@@ -368,8 +368,8 @@ static const char *room_words(const struct running *r, const struct inside *thre
              : NULL;
 }
 
-/* Whether the thread is in a call that is normally short: a creation, an allocation, or an end of
- * one. */
+/* Whether the thread is in a call that is normally short: one that creates, allocates, destroys or
+ * frees. */
 static bool is_soon_over(const struct inside *thread)
 {
     const struct cs_call_info *call = thread->info;

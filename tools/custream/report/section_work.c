@@ -69,7 +69,7 @@ static const char *of_sample(struct report *report, const struct run *run)
                : NULL;
 }
 
-/* What the functions that fill rows (kernel_own and others) get from tallies_put(). */
+/* The argument that the functions that fill rows (kernel_own and others) get from tallies_put(). */
 struct section {
     struct report *report;
     const struct run *run;

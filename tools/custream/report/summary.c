@@ -1,7 +1,7 @@
 /* A report's first words: the tables "run", "devices" and "findings" in sentences. */
 #include "tools/custream/report/inside.h"
 
-/* How many devices have a sentence of their own. */
+/* The most devices that have a sentence of their own. */
 enum { DEVICES_TOLD = 8 };
 
 static void run_tell(struct line *line, const struct table *run)
@@ -112,7 +112,7 @@ static void device_tell(
         line, " What the host did then: ", report_find(report, "idle_host"), device, doing_put);
 }
 
-/* Tells what is missing of the run, as its row in "run" has it. */
+/* Tells what the trace lacks, as column "whole" has it. */
 static bool missing_tell(struct line *line, const struct table *run)
 {
     const char *whole = table_text(run, 0, "whole");
