@@ -1,4 +1,5 @@
-/* Marks blocks that ran: a byte for each address, in a mapping of /dev/shm/reach-PID/BUILD-ID. */
+/* Marks each block that runs, by a byte for its address in a mapping of
+ * /dev/shm/reach-PID/BUILD-ID. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -20,7 +21,8 @@ extern char etext[] __attribute__((visibility("hidden")));
 static unsigned char *reached;
 static int off;
 
-/* The folder of the pytest that this descends from. No function that the shim defines is called. */
+/* Finds the folder of the pytest that started this process. Calls no function that the shim
+ * defines. */
 static int folder(char *path, size_t room)
 {
     char stat[512], at[32];

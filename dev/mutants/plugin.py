@@ -15,9 +15,10 @@ KEEP_SIZE_AND_PUNCH_HOLE = 3
 
 
 class Reach:
-    """A line for each test in FOLDER/PROCESS.jsonl: how long it took, whether it passed, and by build id a bit for each address that ran (coverage.c).
+    """Writes a line for each test into FOLDER/PROCESS.jsonl: how long it took, whether it passed, and by build id which addresses ran (coverage.c).
 
-    One folder for all tests of the process, emptied before each: what a fixture has started for several tests is seen in each of them.
+    The maps of all tests of this process lie in one folder and are cleared before each test. So a program that a fixture keeps running for several tests counts
+    for each of them.
     """
 
     def __init__(self, folder):
@@ -58,5 +59,5 @@ class Reach:
 
 
 def pytest_configure(config):
-    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):  # not in the process that only hands out tests
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):  # not in the process that only gives tests to workers
         config.pluginmanager.register(Reach(os.environ["MUTANTS_REACH_OUT"]))

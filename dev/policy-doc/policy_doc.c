@@ -1,4 +1,4 @@
-/* policy-doc PAGE: docs/policy.md, with what stands between marks made from the tables. */
+/* policy-doc PAGE: prints docs/policy.md with the text between its marks made from the tables. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "shim/policy/keys.h"
 #include "shim/policy/settle.h"
 
-/* "a|b" as `a`, `b`: a bar would end the cell. */
+/* Prints "a|b" as `a`, `b`: a bar would end the cell. */
 static void put_words(const char *words)
 {
     for (; *words; words += strcspn(words, "|"), words += *words == '|')
@@ -47,7 +47,7 @@ static void put_keys(const struct cs_policy_key *key)
 
 static const char *nothing(enum cs_option id) { return id == CS_OPTION_COUNT ? "" : NULL; }
 
-/* What `custream run --policy` says of a file that holds this; false: nothing is wrong with it. */
+/* Prints what `custream run --policy` says of a text; false: nothing is wrong with it. */
 static bool put_error(const char *json)
 {
     char error[CS_POLICY_LINE];
@@ -65,7 +65,8 @@ static bool put_error(const char *json)
     return wrong;
 }
 
-/* What is wrong with these; the second have no effect, or contradict each other. */
+/* Wrong policies: the first list breaks the format; the second has no effect, or contradicts
+ * itself. */
 static const char *const errors[2][12] = {
     {
         "{\"rules\": [{\"set\": {\"priority\": -1}},, {\"set\": {\"priority\": 0}}]}",
