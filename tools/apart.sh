@@ -1,6 +1,6 @@
 #!/bin/bash
-# apt-get with lists and a cache of its own in FOLDER, for an architecture: apart.sh FOLDER ARCH WORD... It knows sources where the first WORD is `source`, and
-# packages where it is not. Nothing of the system's changes. The first use gets the lists.
+# Runs apt-get WORD... for an architecture, with lists and a cache of its own in FOLDER: apart.sh FOLDER ARCH WORD... The system's own lists stay as they are.
+# If the first WORD is `source`, the lists are those of source packages, else of binary ones. The first use of a FOLDER gets them.
 set -euo pipefail
 folder=$1 arch=$2
 shift 2

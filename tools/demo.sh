@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make demo`: the sample program under the shim, on the GPU where a driver with one loads, else on the simulated GPU. $1: the build folder.
+# `make demo`: runs the sample program under the shim: on the GPU if a driver with one loads, else on the simulated GPU. $1: the build folder.
 set -eu
 build=$(cd "$1" && pwd)
 trace=$build/demo.json

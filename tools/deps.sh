@@ -1,7 +1,7 @@
 #!/bin/bash
-# Installs what building and testing custream needs and the machine lacks, and nothing else: Debian packages, PyPI packages into build/venv,
-# NVIDIA's headers into build/cuda-headers. With everything there it returns at once. Run as `make deps`.
-# `deps.sh build` installs what compiling needs, and all Debian packages; the rest can be had while the compiler works.
+# Installs what the machine lacks for building and testing custream: Debian packages, PyPI packages into build/venv,
+# NVIDIA's headers into build/cuda-headers. If nothing is missing, it returns at once. Run as `make deps`.
+# `deps.sh build` installs all Debian packages and the headers that compiling needs; the rest can follow while the compiler works.
 #
 #   PYTHON  the interpreter that build/venv is made from (default: python3)
 #   B       the build folder (default: build)
@@ -14,7 +14,7 @@ REQUIREMENTS=tests/requirements.txt
 say() { echo "deps: $*"; }
 die() { echo "deps: $*" >&2; exit 1; }
 
-# Debian packages: the build, then the tests. qemu and the aarch64 compiler show on x86-64 that the other architecture works.
+# Debian packages, for the build and then for the tests. On x86-64, qemu and the aarch64 compiler test the other architecture.
 packages() {
     echo gcc make binutils libc6-dev libcjson-dev zlib1g-dev libelf-dev libmicrohttpd-dev
     echo dpkg-dev pkg-config python3 python3-venv clang chromium chromium-driver fonts-dejavu-core strace
@@ -27,7 +27,7 @@ packages() {
 missing_packages() {
     local wanted installed
     wanted=$(packages | tr ' ' '\n' | sort -u)
-    # dpkg-query fails on a name that it has never heard of and still lists the others.
+    # dpkg-query fails if it does not know a name, but lists the others.
     # shellcheck disable=SC2086
     installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii *//p' | sort -u || true)
     comm -23 <(echo "$wanted") <(echo "$installed") | paste -sd ' '
@@ -52,7 +52,7 @@ install_packages() {
         { tail -n 20 "$B/deps-apt.log" >&2; die "apt-get failed; its output is in $B/deps-apt.log"; }
 }
 
-# build/venv, made anew whenever the pinned list or the interpreter behind it changes.
+# Makes build/venv anew if the pinned list has changed or its interpreter does not run.
 install_python() {
     local stamp="$B/venv/requirements.sha256" wanted
     wanted=$(sha256sum <"$REQUIREMENTS")

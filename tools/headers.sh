@@ -1,9 +1,10 @@
 #!/bin/bash
-# Gets what tools/headers.txt names from PyPI into build/cuda-headers: headers.sh build (what the build takes) | all. What is there stays.
-# `make` runs it where they are missing, and `make deps`. It needs no root and installs nothing; what the build lacks it names.
+# Gets the headers that tools/headers.txt names from PyPI into build/cuda-headers: headers.sh build (only those for the build) | all.
+# Headers that are up to date stay. `make` runs it if some are missing, and so does `make deps`. It needs no root and installs nothing: it names
+# the Debian packages that the build lacks.
 #
 #   HEADERS  the folder (default: build/cuda-headers)
-#   PYTHON, VENV  whose pip to use (default: python3, build/venv)
+#   PYTHON, VENV  the interpreter and the virtual environment with pip (default: python3, build/venv)
 #   CC       the compiler that has to find the other libraries' headers (default: gcc)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,12 +15,12 @@ CC=${CC:-gcc}
 
 die() { printf 'custream: %s\n' "$@" >&2; exit 1; }
 
-# Debian's packages that the build needs and that are not there, by what is in them.
+# Prints the Debian packages that the build lacks. It looks for their files, so other ways of installing them count too.
 missing_packages() {
     local words
     read -ra words <<<"$CC"
     command -v "${words[0]}" >/dev/null || echo gcc
-    # Without a compiler the headers are looked for where Debian has them.
+    # Without a compiler, has_header looks in Debian's folder.
     has_header stdlib.h || echo libc6-dev
     has_header cjson/cJSON.h || echo libcjson-dev
     has_header zlib.h || echo zlib1g-dev
@@ -36,7 +37,7 @@ has_header() {
     fi
 }
 
-# A Python with pip, as PIP_PYTHON; "venv": one can be made.
+# Sets PIP_PYTHON to a Python with pip, or to "venv" if VENV_PYTHON can make one. Fails if neither is found.
 find_pip() {
     local candidate
     for candidate in "$VENV/bin/python" "$PYTHON" /usr/bin/python3; do
@@ -80,10 +81,10 @@ flat_of_source() {
     download --no-binary :all: --require-hashes --dest "$work" -r "$work/wanted.txt"
     mkdir "$work/unpacked"
     tar -xzf "$work"/*.tar.gz -C "$work/unpacked" --strip-components=1
-    cp "$work"/unpacked/LICENSE "$work"/unpacked/*/"${folder##*/}".[ch] "$work/flat/" # another file's name may be a system header's
+    cp "$work"/unpacked/LICENSE "$work"/unpacked/*/"${folder##*/}".[ch] "$work/flat/" # only these: another file may have the name of a system header
 }
 
-# One folder, flat: install FOLDER PACKAGE...
+# Puts the headers of some packages into one folder without folders below: install FOLDER PACKAGE...
 install() {
     local folder="$HEADERS/$1" work="$WORK/$1"
     shift
@@ -102,7 +103,7 @@ install() {
     mv "$work/flat" "$folder"
 }
 
-# wanted[FOLDER]: its packages, of those that are not there.
+# wanted[FOLDER]: the packages of a folder that is missing or out of date.
 declare -A wanted=()
 while read -r folder wheels; do
     case $1:$folder in

