@@ -11,7 +11,8 @@
 #include "tools/custream/trace/gz.h"
 #include "tools/custream/trace/json.h"
 
-/* A trailer takes at most 64 KiB, packed or not. */
+/* TAIL: enough for a trailer, which takes at most 64 KiB, packed or not. MEMBER_LEAST: bytes of the
+ * shortest gzip member. */
 enum { TAIL = 128 << 10, MEMBER_LEAST = 18 };
 
 /* --- before the events --- */
@@ -39,9 +40,9 @@ bool trace_head(int fd, struct trace_head *head)
     return found;
 }
 
-/* --- behind them --- */
+/* --- behind the events --- */
 
-/* The trailer in the text of the file's end, from the last mark on. False: there is none. */
+/* Parses the trailer, which begins at the last mark in the text. False: there is none. */
 static bool trailer_parse(struct trailer *trailer, const char *text, size_t length)
 {
     static const char mark[] = "],\"traceName\":\"custream\"";

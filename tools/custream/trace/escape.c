@@ -5,7 +5,7 @@
 
 enum { LENGTH = 6 };
 
-/* The unit of the escape that begins there; ESCAPE_PAIR: none does. */
+/* Returns the unit of the escape that begins at `at`; ESCAPE_PAIR: no escape begins there. */
 static unsigned unit_at(const char *at, const char *end)
 {
     char digits[5] = "";

@@ -1,16 +1,16 @@
-/* Escapes \uXXXX in the text of a JSON string, or of a whole value. */
+/* Finds escapes \uXXXX in the text of a JSON string, or of a whole value. */
 #ifndef CS_TRACE_ESCAPE_H
 #define CS_TRACE_ESCAPE_H
 
 #include <stdbool.h>
 
 struct escape {
-    const char *at, *end; /* the text that is left: behind the escape that came last */
-    unsigned unit;        /* of UTF-16, of that escape; ESCAPE_PAIR: it is a pair of surrogates */
+    const char *at, *end; /* the text behind the escape found last */
+    unsigned unit;        /* that escape's UTF-16 unit; ESCAPE_PAIR: it is a pair of surrogates */
 };
 #define ESCAPE_PAIR 0x10000u
 
-/* False: there is no more. */
+/* Finds the next escape. False: there is no more. */
 bool escape_next(struct escape *escape);
 static inline bool escape_is_half(const struct escape *escape)
 {

@@ -37,7 +37,7 @@ void foreign_end(struct foreign *foreign)
 
 /* --- processes --- */
 
-/* A number, or a text: some tools have "GPU 0". */
+/* Returns a key for a pid or tid. It is a number, or in some tools a text such as "GPU 0". */
 static uint64_t key_of(const struct trace_row *row, enum trace_key key)
 {
     return row_has(row, key) ? (uint64_t)row->number[key] & UINT32_MAX
@@ -71,7 +71,7 @@ static void process_named(
     else if (!label && *process == UNKNOWN && *name) *process = HOST;
 }
 
-/* "Stream #14(Compute)" */
+/* Takes the stream of an XLA lane from its name, such as "Stream #14(Compute)". */
 static void thread_named(struct foreign *foreign, const struct trace_row *row, const char *name)
 {
     unsigned stream;
@@ -98,7 +98,8 @@ static void number_put(struct trace_row *row, enum trace_key key, int64_t number
     row->has |= UINT64_C(1) << key;
 }
 
-/* XLA's lanes that are called after a stream have its work; the others show it again. */
+/* Makes a slice GPU work if its lane is named after a stream. False: it is on another lane of
+ * XLA's, which shows the same work again. */
 static bool put_work(struct foreign *foreign, struct trace_row *row, uint64_t thread)
 {
     const char *name = text_of(foreign->texts, row_word(row, KEY_NAME));
@@ -119,7 +120,8 @@ static void hold(struct foreign *foreign, const struct trace_row *row)
             key_of(row, KEY_TID), row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)});
 }
 
-/* A slice without a category: work, once its process is known to be a GPU. */
+/* Judges a slice without a category: on a GPU it is work. It waits if the kind of its process is
+ * not known yet. */
 static bool uncategorized(struct foreign *foreign, struct trace_row *row)
 {
     const uint64_t process = key_of(row, KEY_PID);
@@ -130,7 +132,7 @@ static bool uncategorized(struct foreign *foreign, struct trace_row *row)
     return put_work(foreign, row, thread_of(process, key_of(row, KEY_TID)));
 }
 
-/* The device that the row names, or its process; else the first. */
+/* Sets row->gpu: the device that the row names, else the GPU that its process is, else GPU 0. */
 static void find_gpu(struct foreign *foreign, struct trace_row *row)
 {
     uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);

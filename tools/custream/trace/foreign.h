@@ -1,5 +1,5 @@
-/* Rows of other tools' traces (Kineto, JAX, XLA, Chrome) as ours would be. What is not understood
- * is counted. */
+/* Turns rows of other tools' traces (Kineto, JAX, XLA, Chrome) into rows as custream has them. Rows
+ * without a phase or a usable time are left out and counted. */
 #ifndef CS_TRACE_FOREIGN_H
 #define CS_TRACE_FOREIGN_H
 
@@ -8,11 +8,11 @@
 
 struct foreign {
     struct texts *texts;
-    struct numbers processes;  /* by pid or its text: 1 a host's, 2 + ordinal a GPU's */
-    struct numbers streams;    /* by thread of a process: of XLA's lanes */
-    struct numbers categories; /* by text: the text of the same category today */
-    struct numbers work;       /* by text: categories of GPU work */
-    struct held {              /* work of a process of which nothing has been told yet */
+    struct numbers processes;  /* the kind of a process, by its pid: 1 a host, 2 + ordinal a GPU */
+    struct numbers streams;    /* stream + 1 of an XLA lane, by process and thread */
+    struct numbers categories; /* today's name of a category, by its old name */
+    struct numbers work;       /* 1 for each category of GPU work, by its name */
+    struct held {              /* slices of processes whose kind was not known yet */
         int64_t ts, dur;
         uint64_t process, thread;
         int64_t correlation;
@@ -22,14 +22,15 @@ struct foreign {
     struct trace_left *left;
 };
 
-/* Which GPU a process is, or TRACE_NO_GPU: one of ours by its pid, another tool's by what it is
- * called, as "/device:GPU:0" and "GPU 0". */
+/* Returns which GPU a process is, or TRACE_NO_GPU. In our traces its pid tells, in other tools'
+ * traces its name does: "/device:GPU:0", "GPU 0". */
 uint32_t gpu_of_process(bool ours, int64_t pid, const char *called);
 
 void foreign_begin(struct foreign *foreign, struct texts *texts, struct trace_left *left);
-/* False: nobody wants the row, or it was held, or is not understood. */
+/* Whether the row is to be told now. False: nobody wants it, it waits for foreign_held(), or it is
+ * not understood. */
 bool foreign_row(struct foreign *foreign, struct trace_row *row);
-/* What was held, one after another, once all rows have come. */
+/* Makes a row of the next slice that waits, after the last foreign_row(). False: none is left. */
 bool foreign_held(struct foreign *foreign, struct trace_row *row);
 void foreign_end(struct foreign *foreign);
 

@@ -10,7 +10,7 @@ enum { OLDEST = 1 };
 static const struct {
     const char *path;
     unsigned since;
-    const char *unknown; /* in an older trace; NULL: no summary speaks of it */
+    const char *unknown; /* what older traces lack, in words; NULL: no summary speaks of it */
 } members[FORMAT_MEMBERS] = {
     [FORMAT_NO_ROOM] = {"totals.no_room", 2, "what had no room in a table (unknown in format 1)"},
     [FORMAT_WITHOUT_CALL_IN_ALL] = {"totals.gpu_work_without_call_in_all_parts", 2, NULL},

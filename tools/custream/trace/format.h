@@ -1,5 +1,5 @@
-/* Formats ("schemaVersion") of our traces: which are read, and what an older one leaves unknown. A
- * trace that is made of others has the lowest of theirs. */
+/* Tells which formats ("schemaVersion") of our traces are read, and what older ones do not say. A
+ * trace made from others has the lowest of their formats. */
 #ifndef CS_TRACE_FORMAT_H
 #define CS_TRACE_FORMAT_H
 
@@ -13,13 +13,14 @@ enum format_member {
     FORMAT_MEMBERS
 };
 
-/* Whether traces of that format say it. */
+/* Whether traces of the format have the member. */
 bool format_says(unsigned format, enum format_member member);
 
-/* What the reader of a summary would take for 0, in words; NULL: nothing. */
+/* Returns in words what the format does not say and a summary would show as 0; NULL: nothing. */
 const char *format_unknown(unsigned format);
 
-/* False: not read; `error` says so. A trace without a number has the oldest. */
+/* Whether traces of the format are read; if not, `error` says so. 0: the trace names no format, and
+ * counts as one of the oldest. */
 bool format_read(unsigned format, char *error, size_t size);
 
 #endif

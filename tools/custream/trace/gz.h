@@ -1,4 +1,4 @@
-/* Members of gzip, in memory. */
+/* Unpacks and packs gzip members in memory. */
 #ifndef CS_TRACE_GZ_H
 #define CS_TRACE_GZ_H
 
@@ -11,13 +11,14 @@
 enum { GZ = 15 + 16 }; /* windowBits of zlib for gzip */
 #define GZ_MAGIC "\x1f\x8b\x08"
 
-/* zlib, as base/claim.h wants it. */
+/* zlib's functions, for cs_claim(). */
 extern const struct cs_inflate gz_inflate;
 
-/* Whether a member begins there and ends with the bytes. Its text goes behind `text`, or NULL. */
+/* Whether bytes[0..n) are one whole member. Its text is appended to `text`, unless that is NULL. */
 bool gz_last_member(const unsigned char *bytes, size_t n, struct rope *text);
 
-/* The text as one member, of `least` bytes or more. 0: no such member. */
+/* Packs the text as one member. A member shorter than `least` bytes is padded, by up to 64 KiB.
+ * Returns its length, and `packed`, which is to be freed; 0: zlib failed. */
 size_t gz_pack(const char *text, size_t n, size_t least, char **packed);
 
 #endif

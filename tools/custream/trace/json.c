@@ -11,9 +11,9 @@
 #include "tools/custream/trace/format.h"
 
 enum {
-    LINE_MOST = 64 << 10, /* an event on a longer line is looked for byte by byte */
+    LINE_MOST = 64 << 10, /* bytes: the end of an event on a longer line is searched byte by byte */
     VALUE_MOST = 256 << 20,
-    POOL_DOUBLED = 16 << 20, /* a larger one is for one long value */
+    POOL_DOUBLED = 16 << 20, /* bytes: a larger pool gets no spare room */
     END = -1,
     FAULT = -2, /* `error` was set */
 };
@@ -29,7 +29,7 @@ static uint64_t newlines(const char *at, const char *end)
     return n;
 }
 
-/* The text has an error at `at`. */
+/* Notes an error in the text at `at`. */
 static enum json_step broken(struct json *json, const char *why)
 {
     snprintf(
@@ -39,7 +39,7 @@ static enum json_step broken(struct json *json, const char *why)
     return JSON_BROKEN;
 }
 
-/* The file is no trace at all, whatever its JSON is. */
+/* Notes that the file is no trace at all, even if it is JSON. */
 static enum json_step no_trace(struct json *json, const char *why)
 {
     broken(json, why);
@@ -47,7 +47,7 @@ static enum json_step no_trace(struct json *json, const char *why)
     return JSON_BROKEN;
 }
 
-/* The next chunk. False: there is none, or `error` was set. */
+/* Reads the next chunk. False: there is none, or `error` was set. */
 static bool fill(struct json *json)
 {
     size_t length = 0;
@@ -64,7 +64,7 @@ static bool fill(struct json *json)
     return true;
 }
 
-/* The next byte that is no blank, which stays; END: there is none. */
+/* The next byte that is no blank, without taking it; END: there is none. */
 static int peek(struct json *json)
 {
     for (;;) {
@@ -79,13 +79,13 @@ static int peek(struct json *json)
 
 /* --- values --- */
 
-/* Where in a value the search for its end is. */
+/* The state of the search for a value's end. */
 struct scan {
     unsigned depth;
     bool string, escape, scalar;
 };
 
-/* The first byte behind the value; NULL: it goes on behind `end`. */
+/* Returns the first byte behind the value; NULL: the value goes on behind `end`. */
 static const char *scan_on(struct scan *scan, const char *at, const char *end)
 {
     for (; at < end; at++) {
@@ -127,7 +127,7 @@ static void hold(struct json *json, const char *at, size_t length)
     json->held_length += length;
 }
 
-/* The text of the value at `at`. False: the file ends too early, or `error` was set. */
+/* Finds the text of the value at `at`. False: the file ends too early, or `error` was set. */
 static bool value_text(struct json *json)
 {
     struct scan scan = {0};
@@ -146,7 +146,8 @@ static bool value_text(struct json *json)
     }
 }
 
-/* A copy with U+FFFD for half a pair of surrogates, which is no text to yyjson; NULL: none. */
+/* Returns a copy with U+FFFD for each half of a pair of surrogates, which yyjson refuses; NULL: the
+ * text has no such half. */
 static char *without_halves(const char *text, size_t length)
 {
     char *copy = malloc(length);
@@ -185,7 +186,7 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
     yyjson_alc_pool_init(&pool, json->pool, json->pool_size);
     if (!json->strict) flags |= YYJSON_READ_ALLOW_INVALID_UNICODE; /* names may be no UTF-8 */
     json->doc = yyjson_read_opts((char *)(uintptr_t)text, length, flags, &pool,
-        &error); /* without INSITU the text stays as it is */
+        &error); /* yyjson changes the text only with YYJSON_READ_INSITU */
     json->value = yyjson_doc_get_root(json->doc);
     json->is_begun = !json->doc && (!length || error.code == YYJSON_READ_ERROR_UNEXPECTED_END);
     if (json->doc) return true;
@@ -200,7 +201,7 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
     return false;
 }
 
-/* An event on a line of its own, as most tools write it. */
+/* Parses an event on a line of its own, as most tools write it. False: it is no such event. */
 static bool line_parse(struct json *json)
 {
     if (json->newline && json->newline < json->at)
@@ -216,7 +217,7 @@ static bool line_parse(struct json *json)
     return true;
 }
 
-/* The value that begins at `at`, and what came of it. */
+/* Reads the value that begins at `at`. Returns `read`, JSON_CUT or JSON_BROKEN. */
 static enum json_step value_read(struct json *json, enum json_step read)
 {
     json->line = json->lines + 1;
@@ -275,7 +276,7 @@ static enum json_step ends(struct json *json)
     return json->reader.cut ? JSON_CUT : JSON_END;
 }
 
-/* No more text where more belongs. */
+/* Judges a text that ends too early: JSON_CUT if the list of events has begun, else JSON_BROKEN. */
 static enum json_step cut(struct json *json)
 {
     if (*json->error) return JSON_BROKEN;
@@ -283,7 +284,7 @@ static enum json_step cut(struct json *json)
     return no_trace(json, "cut off before its first event");
 }
 
-/* The byte that the next element begins with, or `closes`; END; FAULT: `error` was set. */
+/* Returns the byte that the next element begins with, `closes` or END; FAULT: `error` was set. */
 static int element_next(struct json *json, int closes)
 {
     int c = peek(json);
@@ -294,7 +295,7 @@ static int element_next(struct json *json, int closes)
     return c == closes ? broken(json, "no JSON: a comma behind the last value"), FAULT : c;
 }
 
-/* Whether the slice that begins here was passed over: skip_to. */
+/* Passes over the slice at `at` if it begins before skip_to. False: the event is to be read. */
 static bool is_skipped(struct json *json)
 {
     static const char slice[] = "{\"ph\":\"X\"";
@@ -348,7 +349,7 @@ static enum json_step member(struct json *json)
 
 /* --- packets --- */
 
-/* The text before the events, or behind them, as an object of its own. */
+/* Parses the text before the events, or behind them, as an object of its own. */
 static bool members_read(
     struct json *json, const struct pftrace_found *found, enum pftrace_piece piece)
 {
@@ -404,7 +405,7 @@ static enum json_step piece_next(struct json *json)
     return pftrace_is_whole(json->reader.packets) && !json->reader.torn.cut ? JSON_END : JSON_CUT;
 }
 
-/* Values of a document stand one behind the other. */
+/* In memory, yyjson puts a value and all values inside it one behind the other. */
 bool json_has_null(const struct json *json)
 {
     yyjson_val *const end = unsafe_yyjson_get_next(json->value);
@@ -421,7 +422,7 @@ const char *json_text(struct json *json, size_t *length)
     return *length = json->row.length, json->row.at;
 }
 
-/* --- either --- */
+/* --- text or packets --- */
 
 static enum json_step next(struct json *json)
 {

@@ -16,8 +16,8 @@ struct candidate {
     uint64_t base; /* baseTimeNanoseconds, which all parts of a run share */
 };
 
-/* Reads the header. False: the file is no trace of ours. One whose format is too new is: whoever
- * reads it says so. */
+/* Reads the header. False: the file is no trace of ours. A trace whose format is too new is taken:
+ * its reader refuses it. */
 static bool head_read(struct candidate *file)
 {
     struct trace_head head = {0};
@@ -51,7 +51,7 @@ static bool is_part_of(const struct candidate *file, const struct candidate *fou
 {
     if (!file->part || file->base != found->base) return false;
     for (size_t i = 0; i < count; i++)
-        if (found[i].part == file->part) return false; /* an older copy */
+        if (found[i].part == file->part) return false; /* an older copy of that part */
     return true;
 }
 

@@ -4,7 +4,8 @@
 
 static struct number_slot *slot_of(const struct numbers *numbers, uint64_t key)
 {
-    uint64_t h = key * 0x9e3779b97f4a7c15; /* Fibonacci hashing: the upper half knows all bits */
+    /* Fibonacci hashing: the upper half depends on all bits. */
+    uint64_t h = key * 0x9e3779b97f4a7c15;
     for (size_t i = h >> 32 ^ h;; i++) {
         struct number_slot *slot = &numbers->slots[i & numbers->mask];
         if (!slot->used || slot->key == key) return slot;

@@ -1,4 +1,4 @@
-/* Numbers by number: a map from 64 bits to an index. Open addressing; it only grows. */
+/* A map from 64-bit keys to 32-bit values, with open addressing. No key is ever removed. */
 #ifndef CS_REPORT_NUMBERS_H
 #define CS_REPORT_NUMBERS_H
 
@@ -13,9 +13,9 @@ struct numbers {
     size_t mask, count; /* mask + 1 slots, or none */
 };
 
-/* The place of the key's value; a new one holds `fresh`. It holds until the next call. */
+/* Returns the place of the key's value, valid until the next call. A new key's value is `fresh`. */
 uint32_t *numbers_at(struct numbers *numbers, uint64_t key, uint32_t fresh);
-/* Its value; `otherwise` if nobody has put one. */
+/* Returns the key's value; `otherwise`: the key is not in the map. */
 uint32_t numbers_get(const struct numbers *numbers, uint64_t key, uint32_t otherwise);
 void numbers_free(struct numbers *numbers);
 

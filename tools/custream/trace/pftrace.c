@@ -30,7 +30,8 @@ static bool fixed_next(struct message *message, size_t n, uint64_t *value)
     return true;
 }
 
-/* In registers: a field that goes through memory costs more than all else here. */
+/* Reads the next field. Inlined, so that the field stays in registers: its way through memory would
+ * cost more than all else here. */
 static inline __attribute__((always_inline)) bool next(struct message *message, struct field *field)
 {
     uint64_t tag, value;
@@ -141,7 +142,7 @@ static void interned_read(struct pftrace *p, struct sequence *sequence, struct m
 
 /* --- clocks --- */
 
-/* Those from 64 to 127 are of the sequence. */
+/* Returns the record of a clock. Ids from 64 to 127 are the sequence's own. */
 static struct clock *clock_of(struct pftrace *p, const struct sequence *sequence, uint64_t id)
 {
     const uint64_t key = id >= 64 && id < 128 ? sequence->number << 8 | id : id << 8;
@@ -182,7 +183,7 @@ static uint64_t time_of(struct pftrace *p, struct sequence *sequence, uint64_t i
 
 /* --- rows --- */
 
-/* No more values come. */
+/* Ends a counter's row that waits for more values. */
 static void counter_close(struct pftrace *p)
 {
     if (!p->counter_open) return;
@@ -192,7 +193,7 @@ static void counter_close(struct pftrace *p)
     p->counter_open = false;
 }
 
-/* Of a file that has no header of ours. */
+/* Makes the header of a file that has none of ours. */
 static void head_made(struct pftrace *p)
 {
     char text[256];
@@ -228,14 +229,14 @@ void row_time(const struct pftrace *p, struct pf_row *to, uint64_t ns)
     else row_uint(to, ns);
 }
 
-/* --- what stands around them --- */
+/* --- header and trailer --- */
 
 static void put_message(struct rope *to, struct message text)
 {
     rope_put(to, (const char *)text.at, message_size(text));
 }
 
-/* ChromeEventBundle: texts that stand for the whole file. */
+/* Takes our header and our trailer, which are texts in a ChromeEventBundle. */
 static void bundle_read(struct pftrace *p, struct message bundle)
 {
     enum { METADATA = 2, NAME = 1, TEXT = 2 };
@@ -260,8 +261,8 @@ static void bundle_read(struct pftrace *p, struct message bundle)
 
 static void packet_read(struct pftrace *p, struct message message);
 
-/* Packets as one zlib stream, which other tools may write. What is in them is no such thing again.
- */
+/* Reads packets that another tool packed as one zlib stream. Such a stream inside another is
+ * ignored. */
 static void compressed_read(struct pftrace *p, struct message bytes)
 {
     unsigned char room[16 << 10];
@@ -287,7 +288,7 @@ static void compressed_read(struct pftrace *p, struct message bytes)
     free(all.at);
 }
 
-/* Of GPU render stages nothing is read: the same work has a slice. */
+/* Reads a packet. GPU render stages are ignored: the same work has a slice. */
 static void packet_read(struct pftrace *p, struct message message)
 {
     enum { FIELDS = CS_PF_EXTENSION_DESCRIPTOR + 1 };
@@ -346,8 +347,9 @@ struct pftrace *pftrace_new(bool texts)
     return p;
 }
 
-/* What stands behind a packet that is whole: the next. In a torn file the rest of the old trailer
- * stands behind the last new packet, and may have filled it up. */
+/* Whether `rest` begins like a packet, or in another tool's file like a field. If not, the packet
+ * before it is not read either: in a torn file the rest of the old trailer follows the new packets,
+ * and may have filled up the last of them. */
 static bool goes_on(const struct pftrace *p, struct message rest)
 {
     const unsigned wire = *rest.at & 7;
@@ -361,8 +363,8 @@ static struct message rest_of(const struct pftrace *p)
     return message_of(p->rest.at + p->done, p->rest.length - p->done);
 }
 
-/* The next whole packet. Of the last one it is not known what stands behind it, unless all bytes
- * have come. */
+/* Reads the next whole packet. Unless all bytes were fed, the last one has to wait: what follows it
+ * is not known. False: no packet was read. */
 static bool packet_next(struct pftrace *p)
 {
     const struct message rest = rest_of(p);
@@ -392,7 +394,7 @@ void pftrace_feed(struct pftrace *p, const char *bytes, size_t n)
 
 void pftrace_end(struct pftrace *p) { p->all = true; }
 
-/* A counter's row waits for more values. */
+/* Whether a row can be told. A counter's row may wait for more values. */
 static bool row_is_made(const struct pftrace *p) { return p->given + p->counter_open < p->made; }
 
 enum pftrace_piece pftrace_next(struct pftrace *p, struct pftrace_found *found)
@@ -426,7 +428,7 @@ bool pftrace_tear(struct pftrace *p)
 {
     const struct message all = rest_of(p);
     const size_t n = message_size(all);
-    bool *whole = array_zeros(n + 1, 1); /* from there to the end there are packets */
+    bool *whole = array_zeros(n + 1, 1); /* [i]: packets fill the file from byte i on */
     whole[n] = true;
     for (size_t i = n; i-- > 0;) {
         struct message rest = {all.at + i, all.end};

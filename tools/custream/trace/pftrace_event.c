@@ -1,4 +1,4 @@
-/* Tracks and TrackEvents as rows. */
+/* Turns tracks and TrackEvents into rows. */
 #include <inttypes.h>
 
 #include "tools/custream/command.h"
@@ -36,7 +36,7 @@ static size_t put_object(struct pf_row *to, const char *name)
     return row_open(to);
 }
 
-/* --- tracks: threads and processes, and rows "M" of that --- */
+/* --- tracks: threads and processes, and their metadata (rows "M") --- */
 
 static struct track *track_get(struct pftrace *p, uint64_t uuid)
 {
@@ -45,7 +45,7 @@ static struct track *track_get(struct pftrace *p, uint64_t uuid)
     return track;
 }
 
-/* `more`: members besides, as JSON. */
+/* Makes a row of metadata. `more`: further members of its args, as JSON. */
 static void named(struct pftrace *p, const struct track *track, const char *name, const char *key,
     const struct field *value, struct message more)
 {
@@ -62,7 +62,7 @@ static void named(struct pftrace *p, const struct track *track, const char *name
     row_close(row, 0, false);
 }
 
-/* Fields that are rows. */
+/* The fields of a track's descriptor that each become a row of metadata. */
 static const struct named {
     unsigned field;
     const char *name, *key;
@@ -87,7 +87,8 @@ static void rows_told(struct pftrace *p, const struct track *track, struct messa
                     field.number == CS_PF_THREAD_NAME ? more : (struct message){0});
 }
 
-/* A thread that the JSON form has and the descriptor does not. */
+/* The thread id of the JSON form, for which a process's or counter's descriptor has no field: its
+ * description says "tid N". `otherwise`: it says none. */
 static uint64_t tid_in(struct message description, uint64_t otherwise)
 {
     char text[64];
@@ -106,7 +107,7 @@ void track_read(struct pftrace *p, struct message message)
                          counter = in[CS_PF_COUNTER_TRACK].message,
                          description = in[CS_PF_DESCRIPTION].message;
     const unsigned named_by = in[CS_PF_TRACK_NAME].number ?: in[STATIC_NAME].number ?: in[SYSTEM_NAME].number;
-    if (!in[CS_PF_UUID].value) return; /* of all */
+    if (!in[CS_PF_UUID].value) return; /* uuid 0: the track that stands for the whole trace */
     struct track *track = track_get(p, in[CS_PF_UUID].value);
     track->parent = in[CS_PF_PARENT].value;
     if (named_by && !track->name) track->name = told_number(p, in[named_by].message);
@@ -132,8 +133,8 @@ void track_read(struct pftrace *p, struct message message)
     }
 }
 
-/* Another tool's track: a row of the process or thread that it belongs to, by a number that no
- * thread has. */
+/* Gives another tool's track the pid of the process or thread that it belongs to, a tid that no
+ * thread has, and a row with its name. */
 static void other_lane(struct pftrace *p, struct track *track)
 {
     enum { DEPTH_MAX = 64 };
@@ -165,7 +166,8 @@ static void event_fields(const struct pftrace *p, struct event *e)
         e->name = interned(p, e->sequence, CS_PF_INTERNED_NAME, e->in[CS_PF_NAME_IID].value);
     for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
         if (e->in[flows[i]].number) e->flow = &e->in[flows[i]], e->flow_in = i >= 2;
-    const uint64_t way = e->legacy[CS_PF_BIND_WAY].value; /* it may have several last ends */
+    /* Our traces bind ends in this way, as an arrow may have several ends. */
+    const uint64_t way = e->legacy[CS_PF_BIND_WAY].value;
     if (way != CS_PF_BIND_IN && way != CS_PF_BIND_OUT) return;
     e->flow = &e->legacy[CS_PF_BIND_ID];
     e->flow_in = way == CS_PF_BIND_IN;
@@ -190,7 +192,7 @@ static void put_moment(
     row_time(p, to, e->ns);
 }
 
-/* "args":{...} and what may follow, with the row's end. A slice without arguments says that too. */
+/* Adds "args":{...} and the flow, and ends the row. `bare`: no "args" if it would be empty. */
 static void put_args(struct pftrace *p, struct pf_row *to, const struct event *e, bool bare)
 {
     struct message all = e->all;
@@ -244,7 +246,7 @@ static void slice_ends(struct pftrace *p, const struct event *e, struct track *t
     *row = made;
 }
 
-/* `scope` of an instant, `id` of one end of a span; or NULL. */
+/* Makes a row without a duration. `scope`: an instant's; `id`: a span's; or NULL. */
 static void moment(struct pftrace *p, const struct event *e, const struct track *track, char phase,
     const char *scope, const uint64_t *id)
 {
@@ -261,13 +263,15 @@ static void moment(struct pftrace *p, const struct event *e, const struct track 
     put_args(p, row, e, e->bare);
 }
 
-/* The track is called by the counter and its unit. */
+/* Adds a counter's value. The track's name is the counter's, with a blank and the unit behind it.
+ */
 static void counter(struct pftrace *p, const struct event *e, const struct track *track)
 {
     const struct field *real = &e->in[CS_PF_COUNTER_DOUBLE];
     struct message name = told(p, track->name), unit = told(p, track->unit);
     const size_t n = message_size(name), k = message_size(unit);
-    const bool more = p->counter_open && message_is(e->category, "+"); /* of the row before */
+    const bool more =
+        p->counter_open && message_is(e->category, "+"); /* a value of the row before */
     if (!track->unit) unit = message_of("value", 5);
     else if (n > k && !memcmp(name.end - k, unit.at, k) && name.end[-(ptrdiff_t)k - 1] == ' ')
         name.end -= k + 1;
@@ -285,7 +289,8 @@ static void counter(struct pftrace *p, const struct event *e, const struct track
     else row_int(row, (int64_t)e->in[CS_PF_COUNTER_VALUE].value);
 }
 
-/* It has no arguments as a rule, so that it says so where it has an empty list. */
+/* Makes an arrow's end. As a rule it has no "args", so that here the flag e->bare means an empty
+ * "args". */
 static void arrow(
     struct pftrace *p, const struct event *e, const struct track *track, char phase, uint64_t id)
 {
@@ -315,7 +320,8 @@ static void legacy(struct pftrace *p, const struct event *e, struct track *track
     case 'I': moment(p, e, track, 'i', scopes[scope < SCOPES ? scope : 0], NULL); break;
     case 'B':
     case 'E':
-        if (p->ours) moment(p, e, track, phase, NULL, NULL); /* the row was one already */
+        /* Our JSON form has the two rows, and no slice. */
+        if (p->ours) moment(p, e, track, phase, NULL, NULL);
         else if (phase == 'B') slice_begins(p, e, track);
         else slice_ends(p, e, track);
         break;

@@ -1,4 +1,4 @@
-/* Between the files pftrace*.c. */
+/* Shared by the files pftrace*.c. */
 #ifndef CS_TOOLS_PFTRACE_INSIDE_H
 #define CS_TOOLS_PFTRACE_INSIDE_H
 
@@ -28,14 +28,16 @@ bool message_is(struct message message, const char *text);
 
 struct field {
     unsigned number, wire;
-    uint64_t value;         /* of a number */
-    struct message message; /* of bytes; else at NULL */
+    uint64_t value;         /* a number's; of bytes the length */
+    struct message message; /* the bytes; `at` is NULL if the field is a number */
 };
-/* False at the end, and where the rest is damaged. */
+/* Reads the next field. False: the message ends, or its rest is damaged. */
 bool field_next(struct message *message, struct field *field);
-/* The last field of each number below `count`; number 0: there is none. */
+/* Puts the last field of number n into fields[n], for each n below `count`. A number that no field
+ * has: fields[n].number is 0. */
 void fields_read(struct message message, struct field *fields, unsigned count);
-/* The same of messages that come one after the other: only what the last one had is cleared. */
+/* fields_again() is fields_read() for many messages: it clears only the fields of the message
+ * before. */
 struct field_table {
     unsigned used;
     unsigned char numbers[32];
@@ -46,7 +48,7 @@ bool varint_next(struct message *message, uint64_t *value);
 
 /* --- rows --- */
 
-/* An event that is being made. Texts are copied; names of members are not. */
+/* An event that is being made. Texts are copied into `bytes`; names of members are not copied. */
 struct pf_row {
     yyjson_val *values;
     size_t count, capacity;
@@ -58,13 +60,14 @@ static inline yyjson_val *row_value(struct pf_row *row)
     if (row->count == row->capacity) row_grow(row);
     return &row->values[row->count++];
 }
-/* A name, or a text that stays. */
+/* Adds a name, or a text that outlives the row: no copy is made. */
 static inline void row_word(struct pf_row *row, const char *word)
 {
     unsafe_yyjson_set_strn(row_value(row), word, strlen(word));
 }
 void row_text(struct pf_row *row, struct message text);
-/* JSON as it is. In place of a name: whole members, and a value that says nothing */
+/* Adds JSON as it is. In place of a name it is whole members, and needs a value behind it, which is
+ * ignored. */
 void row_raw(struct pf_row *row, struct message text);
 void row_double(struct pf_row *row, uint64_t bits);
 static inline void row_uint(struct pf_row *row, uint64_t number)
@@ -80,71 +83,73 @@ static inline void row_bool(struct pf_row *row, bool yes)
     unsafe_yyjson_set_bool(row_value(row), yes);
 }
 static inline void row_null(struct pf_row *row) { unsafe_yyjson_set_null(row_value(row)); }
-size_t row_open(struct pf_row *row); /* an object or a list, up to row_close */
+/* Begins an object or a list, which row_close() ends. Returns its place in row->values. */
+size_t row_open(struct pf_row *row);
 void row_close(struct pf_row *row, size_t opened, bool list);
 void row_clear(struct pf_row *row);
 void row_free(struct pf_row *row);
 
 /* --- what a file has told --- */
 
-/* Records by number; they stay where they are. */
+/* Records by number. They never move. */
 struct records {
     struct numbers places;
     void **at;
     size_t count, capacity;
 };
-void *record_of(struct records *records, uint64_t key, size_t size); /* a new one is zeros */
+/* Returns the key's record; a new one is zeros. */
+void *record_of(struct records *records, uint64_t key, size_t size);
 
 struct sequence {
-    struct numbers texts;          /* by number and field of InternedData */
-    uint64_t number, clock, track; /* clock, track: of packets that say nothing */
+    struct numbers texts;          /* interned texts, by number and field of InternedData */
+    uint64_t number, clock, track; /* clock, track: for packets that name none */
 };
 struct clock {
-    uint64_t at, boot; /* at the same moment, by this one and the trace's clock */
-    uint64_t unit;     /* 0: nothing is known */
-    bool steps;        /* since the packet before */
+    uint64_t at, boot; /* one moment: the time on this clock, and on the trace's (boot) */
+    uint64_t unit;     /* nanoseconds; 0: nothing is known about the clock */
+    bool steps;        /* its times count from the packet before */
 };
 
 struct track {
     enum { TRACK_OTHER, TRACK_THREAD, TRACK_PROCESS, TRACK_COUNTER } kind;
     uint64_t pid, tid, parent, uuid;
     text name, unit;
-    bool announced; /* TRACK_OTHER: its name */
+    bool announced; /* TRACK_OTHER: other_lane() has given it pid, tid and the row of its name */
     struct open {
         struct pf_row row;
-        size_t duration; /* its place in the row */
+        size_t duration; /* the index in row.values for the value of dur */
         uint64_t ns;
     } *open;
     size_t open_count, open_capacity;
 };
 
-struct argument { /* a field of the message of arguments */
+struct argument { /* a field of the message that holds an event's arguments */
     text name;
     unsigned type;
     bool list;
 };
 
 struct pftrace {
-    struct rope rest;                 /* of the file; at[0..done) have been read */
-    struct field_table packet, event; /* of the last ones */
+    struct rope rest;                 /* bytes that were fed; at[0..done) have been read */
+    struct field_table packet, event; /* fields of the last packet and the last event */
     size_t done;
     struct texts told;
     struct records sequences, tracks, fields, clocks;
     struct numbers words;
-    struct pf_row *rows; /* of the last packet: rows[given..made) have not been told */
+    struct pf_row *rows; /* rows[given..made) have not been told */
     size_t given, made, row_capacity;
-    size_t counter_args;    /* of the last row, a counter that may get more */
-    struct rope head, tail; /* text that stands before and behind the rows, until it is told */
-    bool texts;             /* times are as JSON has them, else whole nanoseconds */
+    size_t counter_args;    /* the place of args in the last row, while counter_open */
+    struct rope head, tail; /* the text before and behind the rows, until it is told */
+    bool texts;             /* times in rows are as in JSON; else they are whole nanoseconds */
     bool headed, ended, counter_open, torn, inflates;
-    bool ours; /* its header is there */
-    bool all;  /* no bytes come any more */
+    bool ours; /* the file has our header */
+    bool all;  /* all bytes were fed */
     uint64_t read, damaged, joined;
 };
 
-/* A text by its number; "" of 0. */
+/* Returns the text that has the number; "" for 0. */
 struct message told(const struct pftrace *p, text number);
-/* One that the sequence has given a number. */
+/* Returns a text that the sequence has given a number. */
 struct message interned(
     const struct pftrace *p, const struct sequence *sequence, unsigned kind, uint64_t number);
 text told_number(struct pftrace *p, struct message message);
@@ -152,9 +157,10 @@ text told_number(struct pftrace *p, struct message message);
 struct event {
     const struct sequence *sequence;
     uint64_t ns;
-    bool bare; /* no arguments are none, and not an empty list of them */
+    bool bare; /* the packet has the flag by which slices say that they have no "args" */
     struct message all, category, name;
-    const struct field *in, *legacy, *flow; /* flow: NULL: none */
+    const struct field *in, *legacy,
+        *flow; /* flow: the field with the flow's id; NULL: there is none */
     bool flow_in;
 };
 
@@ -167,7 +173,7 @@ void args_note(const struct pftrace *p, const struct sequence *sequence, struct 
 void track_read(struct pftrace *p, struct message message);
 void event_read(struct pftrace *p, struct event *e);
 /* pftrace.c */
-struct pf_row *row_new(struct pftrace *p); /* one that will be told */
+struct pf_row *row_new(struct pftrace *p); /* begins a row that will be told */
 void row_time(const struct pftrace *p, struct pf_row *to, uint64_t ns);
 
 #endif

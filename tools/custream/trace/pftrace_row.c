@@ -1,4 +1,4 @@
-/* Rows: an event as an object of yyjson's; and arguments, which are put as names and values. */
+/* Makes rows: an event as a yyjson object, and its arguments as names and values. */
 
 #include "shim/base/json.h"
 #include "tools/custream/command.h"
@@ -9,7 +9,8 @@ void row_grow(struct pf_row *row)
     row->values = array_room(row->values, row->count, &row->capacity, sizeof *row->values);
 }
 
-/* A copy. Texts in the values stand in `bytes`, which moves as it grows. */
+/* Returns a copy of the text, in row->bytes. If that moves as it grows, the values that point into
+ * it are corrected. */
 static const char *bytes_keep(struct pf_row *row, struct message text)
 {
     const uintptr_t before = (uintptr_t)row->bytes.at;
@@ -37,7 +38,7 @@ void row_raw(struct pf_row *row, struct message text)
     unsafe_yyjson_set_raw(row_value(row), kept, message_size(text));
 }
 
-/* So that it is read back as the same number, and as one that need not be whole. */
+/* Adds a double, with digits that are read back as the same number. A whole one gets ".0". */
 void row_double(struct pf_row *row, uint64_t bits)
 {
     double number;
@@ -76,7 +77,8 @@ void row_free(struct pf_row *row)
 
 /* --- descriptors (google.protobuf's descriptor.proto) --- */
 
-/* A file has one message and one enum, or a piece of one. */
+/* Reads a descriptor file: the names of arguments from its message, words from its enum. It has one
+ * of each, or a piece of one. */
 static void file_read(struct pftrace *p, struct message file)
 {
     enum {
@@ -118,7 +120,7 @@ void extension_read(struct pftrace *p, struct message message)
             if (part.number == 1) file_read(p, part.message);
 }
 
-/* --- fields of a message whose descriptors the file brings along --- */
+/* --- arguments: fields of a message that the file itself describes --- */
 
 static void number_put(const struct pftrace *p, struct pf_row *to, unsigned type, uint64_t value)
 {
@@ -153,7 +155,7 @@ void args_field(struct pftrace *p, struct pf_row *to, struct message args)
 static void note_value(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
     struct message note, unsigned depth);
 
-/* A dictionary or a list: all fields of that kind. */
+/* Adds a dictionary or a list: all fields of the note that have this kind. */
 static void members_put(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
     struct message note, unsigned kind, unsigned depth)
 {
@@ -182,7 +184,7 @@ static void note_value(const struct pftrace *p, const struct sequence *sequence,
         case CS_PF_NOTE_STRING: return row_text(to, field.message);
         case CS_PF_NOTE_STRING_IID:
             return row_text(to, interned(p, sequence, CS_PF_INTERNED_STRING, field.value));
-        case CS_PF_NOTE_POINTER: /* without quotes */
+        case CS_PF_NOTE_POINTER: /* without the quotes that cs_put_hex() adds */
             return row_text(
                 to, message_of(hex + 1, (size_t)(cs_put_hex(hex, field.value) - hex) - 2));
         case CS_PF_NOTE_JSON: return row_raw(to, field.message);

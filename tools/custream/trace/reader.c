@@ -43,7 +43,7 @@ bool reader_open(struct reader *reader, const char *path)
     return reader_take(reader, fd);
 }
 
-/* The next bytes of the file, unpacked. */
+/* Reads the next bytes of the file, unpacked. */
 static int file_fill(struct reader *reader, const char **bytes, size_t *length)
 {
     const int got = torn_next(&reader->torn, bytes, length);
@@ -51,7 +51,7 @@ static int file_fill(struct reader *reader, const char **bytes, size_t *length)
     return got < 0 ? fail(reader, reader->torn.error) : got;
 }
 
-/* Bytes that have come and belong to no trace. */
+/* Whether the packets are those of one undamaged trace. False: `error` was set. */
 static bool packets_judge(struct reader *reader)
 {
     const uint64_t damaged = pftrace_damaged(reader->packets),
@@ -65,7 +65,7 @@ static bool packets_judge(struct reader *reader)
     return !damaged && !joined;
 }
 
-/* A tear is near the end of the file. All other damage is damage. */
+/* Whether the damage is only a tear: it is near the end of the file, and no packets follow. */
 static bool packets_tear(struct reader *reader)
 {
     const char *bytes;
@@ -79,7 +79,8 @@ static bool packets_tear(struct reader *reader)
     return reader->over;
 }
 
-/* More packets. A file that ends early is one that ends there: each prefix is a trace. */
+/* Feeds more bytes. False: the end, or an error. A file that was cut is no error: its first packets
+ * are a trace too. */
 static bool packets_fill(struct reader *reader)
 {
     const char *bytes;

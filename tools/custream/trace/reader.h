@@ -1,4 +1,4 @@
-/* A trace file's bytes, unpacked, a chunk at a time; or its packets. */
+/* Reads a trace file: its bytes, unpacked, a chunk at a time; or its packets. */
 #ifndef CS_TRACE_READER_H
 #define CS_TRACE_READER_H
 
@@ -10,30 +10,33 @@
 #include "tools/custream/trace/torn.h"
 
 struct reader {
-    struct torn torn;        /* the text, up to the last whole event of a file that is torn */
-    struct pftrace *packets; /* where it is in Perfetto's own format */
-    bool in_ns; /* times of packets are whole nanoseconds: to be set before the file is looked at */
-    bool looked,
-        pending; /* at how it begins; that chunk, or its end (`first`), is still to be handed out */
-    int first;
-    bool over, broken; /* all of the file has been read; or `error` says why not */
+    struct torn torn; /* reads the text; that of a torn file ends behind its last whole event */
+    struct pftrace *packets; /* NULL: the file is not in Perfetto's own format */
+    bool in_ns;              /* to be set first: times in rows of packets are whole nanoseconds */
+    bool looked, pending; /* looked: the first chunk was read; pending: reader_bytes() still has to
+                             return it */
+    int first;            /* what reading the first chunk returned */
+    bool over, broken;    /* over: all of the file was read; broken: `error` says why not */
     const char *chunk;
     size_t length;
     bool cut;        /* at the end: the file, or its gzip stream, was cut */
     char error[160]; /* no file name, no newline */
 };
 
-/* "-" is standard input, once. False: `error` says why. reader_close() in either case. */
+/* Opens a file. "-" is standard input, which can be read once. False: `error` says why. Either way
+ * reader_close() is to be called. */
 bool reader_open(struct reader *reader, const char *path);
-/* The same of an open file, which it takes over. */
+/* The same for an open file. The descriptor is taken over. */
 bool reader_take(struct reader *reader, int fd);
-/* 1: the next bytes, at[0..length) until the next call; 0: the end; -1: reader->error says why. */
+/* Returns 1: at[0..length) are the next bytes, until the next call; 0: the end; -1: reader->error
+ * says why. */
 int reader_bytes(struct reader *reader, const char **at, size_t *length);
-/* How far the file on the disk was read, in bytes. */
+/* Returns how many bytes of the file on the disk were read. */
 uint64_t reader_offset(const struct reader *reader);
-/* Whether the file is in Perfetto's own format, by how it begins. */
+/* Whether the file begins as one in Perfetto's own format. */
 bool reader_is_packets(struct reader *reader);
-/* What is next in such a file; PFTRACE_NONE: nothing any more, or reader->error says why. */
+/* Returns the next piece of a file in Perfetto's own format; PFTRACE_NONE: its end, or
+ * reader->error says why. */
 enum pftrace_piece reader_piece(struct reader *reader, struct pftrace_found *found);
 void reader_close(struct reader *reader);
 

@@ -26,7 +26,7 @@ static const struct {
 _Static_assert(TRACE_KEY_COUNT <= 64, "a bit a key");
 
 enum {
-    PATH_MAX_BYTES = 240, /* of a fact; deeper or longer ones are nobody's */
+    PATH_MAX_BYTES = 240, /* the longest path of a fact; nobody wants longer or deeper ones */
     DEPTH_MAX = 16,
     KEY_NONE = 255,
     KEY_SLOTS = 512,
@@ -40,17 +40,18 @@ struct reading {
     const struct trace_sink *sink;
     struct trace_row row;
     uint64_t bytes[TRACE_KEY_COUNT];
-    unsigned char slots[KEY_SLOTS]; /* open addressing: enum trace_key; KEY_NONE: empty */
+    unsigned char slots[KEY_SLOTS]; /* a hash table of enum trace_key; KEY_NONE: an empty slot */
     char path[PATH_MAX_BYTES];
-    text kernel;          /* the category */
-    struct shape *shapes; /* different ones */
+    text kernel;          /* the text of the category "kernel" */
+    struct shape *shapes; /* each different one once */
     size_t shape_count, shape_capacity;
-    struct numbers shape_of, shapes_by_text; /* places in shapes, by kernel and by text */
+    struct numbers shape_of,
+        shapes_by_text; /* places in `shapes`, by kernel and by a shape's bytes */
 };
 
 /* --- keys --- */
 
-/* All bytes of a key of at most eight, and most of a longer one. */
+/* Returns a key's bytes: all of them if there are at most eight, else the first and last four. */
 static uint64_t bytes_of(const char *at, size_t length)
 {
     uint32_t first = 0, last = 0;
@@ -95,14 +96,15 @@ static unsigned key_of(const struct reading *r, enum level level, const char *at
 
 /* --- numbers --- */
 
-/* Further away from 0 there is nothing of ours. Two of them can be added. */
+/* The range of numbers, on both sides of 0: no trace of ours has larger ones, and a sum of two
+ * fits. */
 static const int64_t number_max = INT64_MAX / 4;
 
 static bool is_far(double number)
 {
     return !(number < (double)number_max && number > (double)-number_max);
 }
-/* What is no number at all is as far as can be. */
+/* Returns the number, limited to the range; NaN becomes number_max. */
 static int64_t clamped(double number)
 {
     return !(number < (double)number_max)  ? number_max
@@ -123,7 +125,7 @@ static int64_t whole_of(const char *at, size_t length)
     return negative ? -n : n;
 }
 
-/* Microseconds to nanoseconds, exact for up to three decimals, cut behind them. */
+/* Turns microseconds into nanoseconds: exactly up to three decimals, without those behind. */
 static int64_t nanoseconds_of(const char *at, size_t length)
 {
     const bool negative = length && *at == '-';
@@ -181,7 +183,7 @@ static void list_take(struct trace_row *row, enum trace_key key, yyjson_val *lis
     row->has |= UINT64_C(1) << key;
 }
 
-/* Other tools may have "0x1"; a thread may be "stream 7". */
+/* Reads a number that another tool wrote as a text ("0x1"). False: it is no number ("stream 7"). */
 static bool number_in(const char *word, int64_t *number)
 {
     char *end;
@@ -200,7 +202,8 @@ static text word_in(struct reading *r, unsigned key, yyjson_val *value)
                    unsafe_yyjson_get_len(value));
 }
 
-/* Microseconds; of rows of packets, whole nanoseconds. Some tools write them as texts. */
+/* Takes a time: microseconds, which some tools write as a text; in rows of packets ts and dur are
+ * whole nanoseconds. */
 static void time_take(struct trace_row *row, unsigned key, yyjson_val *value)
 {
     const char *at =
@@ -239,7 +242,7 @@ static void value_take(struct reading *r, unsigned key, yyjson_val *value)
     else if (number) row->number[key] = whole_in(value);
     else if (!word || !number_in(unsafe_yyjson_get_str(value), &row->number[key])) {
         if (word && (key == KEY_PID || key == KEY_TID))
-            row->word[key] = word_in(r, key, value); /* another tool's "GPU 0" */
+            row->word[key] = word_in(r, key, value); /* another tool's pid or tid may be "GPU 0" */
         return;
     }
     row->has |= UINT64_C(1) << key;
@@ -247,7 +250,7 @@ static void value_take(struct reading *r, unsigned key, yyjson_val *value)
 
 static void object_take(struct reading *r, yyjson_val *object, enum level level);
 
-/* JSON that packets hold as text: a value, or whole members. */
+/* Parses JSON that packets hold as text: a value, or whole members, which need { and } around. */
 static yyjson_doc *raw_read(const char *before, yyjson_val *raw, const char *behind)
 {
     const size_t n = strlen(before), length = unsafe_yyjson_get_len(raw),
@@ -329,7 +332,7 @@ static void fact_below(struct reading *r, size_t length, const char *name, size_
     facts_take(r, length + name_length, value, depth + 1);
 }
 
-/* What stands below path[0..length). An element of a list is named by its number. */
+/* Tells the facts below path[0..length). An element of a list is named by its number. */
 static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsigned depth)
 {
     yyjson_val *name, *below;
@@ -346,7 +349,7 @@ static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsi
                 r, length, number, (size_t)snprintf(number, sizeof number, "%zu", i), below, depth);
 }
 
-/* --- what a row leaves to those before it --- */
+/* --- shapes, which a row may leave to an earlier one --- */
 
 static uint32_t shape_said(struct reading *r)
 {
@@ -363,7 +366,8 @@ static uint32_t shape_said(struct reading *r)
     return *at;
 }
 
-/* A kernel of ours that says no launch was launched as the last of that name and GPU. */
+/* Finds the shape of the row. A kernel of ours without one has that of the last kernel with its
+ * name on its GPU. */
 static void shape_take(struct reading *r)
 {
     struct trace_row *row = &r->row;
@@ -397,12 +401,13 @@ static void row_tell(struct reading *r)
 static void row_take(struct reading *r, yyjson_val *value)
 {
     struct trace_row *row = &r->row;
-    if (yyjson_is_obj(value) && !yyjson_obj_size(value)) return; /* no event: XLA's last one */
+    if (yyjson_is_obj(value) && !yyjson_obj_size(value))
+        return; /* XLA's last row is empty, and no event */
     row->has = 0;
     row->word[KEY_PID] = row->word[KEY_TID] = 0;
     row->bad_time = false;
     if (yyjson_is_obj(value)) object_take(r, value, LEVEL_TOP);
-    r->ours |= row_has(row, KEY_CS_STREAM); /* who wrote the file may stand behind the rows */
+    r->ours |= row_has(row, KEY_CS_STREAM); /* metadata.tool may stand behind the rows */
     shape_take(r);
     if (r->ours && row->bad_time) {
         r->left.times++;
@@ -426,8 +431,8 @@ static void member_take(struct reading *r, struct json *json)
     fact_below(r, 0, json->name, strlen(json->name), json->value, 0);
 }
 
-/* Members that say whose rows they are, and from when their times count, may stand behind the rows:
- * they are taken first. False: the file cannot be read twice. */
+/* Takes the members behind the rows before the rows: they may say which tool wrote them, and from
+ * when times count. False: the file cannot be opened again. */
 static bool members_behind(struct reading *r, const char *path)
 {
     struct json json;
@@ -443,7 +448,7 @@ static enum trace_end read_all(struct reading *r, struct json *json, const char 
 {
     const struct trace_sink *sink = r->sink;
     uint64_t offset = 0;
-    bool headed = json->reader.torn.from < 0, told = false; /* what can be read once is read once */
+    bool headed = json->reader.torn.from < 0, told = false; /* a pipe cannot be read twice */
     for (;;) {
         const enum json_step step = json_next(json);
         if (step == JSON_BROKEN) return TRACE_UNREADABLE;

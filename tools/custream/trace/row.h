@@ -1,5 +1,5 @@
-/* A trace file as a stream of rows, and the numbers and texts around them as facts. Only the keys
- * of TRACE_KEYS are kept. */
+/* Reads a trace file as a stream of rows, and the numbers and texts around the rows as facts. A row
+ * keeps only the keys in TRACE_KEYS. */
 #ifndef CS_TRACE_ROW_H
 #define CS_TRACE_ROW_H
 
@@ -9,7 +9,8 @@
 
 #include "tools/custream/trace/texts.h"
 
-/* TOP: of the event; ARG: of its args and id2. TIME: microseconds with decimals, kept as ns. */
+/* TOP: members of the event; ARG: members of its args and id2. TIME: microseconds with decimals,
+ * kept as ns. */
 #define TRACE_KEYS(TOP, ARG) \
     TOP(PH, "ph", WORD) TOP(CAT, "cat", WORD) TOP(NAME, "name", WORD) TOP(PID, "pid", NUMBER) \
     TOP(TID, "tid", NUMBER) TOP(TS, "ts", TIME) \
@@ -41,10 +42,10 @@
 #define TRACE_KEY_ENUMERATOR(key, name, kind) KEY_##key,
 enum trace_key { TRACE_KEYS(TRACE_KEY_ENUMERATOR, TRACE_KEY_ENUMERATOR) TRACE_KEY_COUNT };
 
-/* How a kernel was launched: what decides how much of the device it fills. */
+/* How a kernel was launched, which decides how much of the device it fills. */
 struct shape {
     uint32_t grid[3], block[3];
-    int32_t registers;      /* per thread; -1: not said */
+    int32_t registers;      /* per thread; -1: unknown */
     uint32_t shared_memory; /* bytes per block */
 };
 
@@ -52,18 +53,18 @@ enum { TRACE_IDS_MOST = 64 };
 #define TRACE_NO_GPU UINT32_MAX
 
 struct trace_row {
-    uint64_t has; /* a bit a key */
-    uint32_t
-        gpu; /* the ordinal of the GPU on whose lane it stands, whatever its pid; TRACE_NO_GPU */
-    bool bad_time;                   /* it has a time that is none, or lies out of range */
-    int64_t number[TRACE_KEY_COUNT]; /* of NUMBER (whole; true is 1) and TIME */
-    text word[TRACE_KEY_COUNT];      /* of WORD; a number is kept as its digits */
-    struct shape said;               /* of LIST */
+    uint64_t has;  /* one bit for each key */
+    uint32_t gpu;  /* ordinal of the GPU on whose lane the row stands, whatever its pid; or
+                      TRACE_NO_GPU */
+    bool bad_time; /* its ts or dur is no time, or out of range */
+    int64_t number[TRACE_KEY_COUNT]; /* values of kind NUMBER (whole; true is 1) and TIME */
+    text word[TRACE_KEY_COUNT];      /* values of kind WORD; a number is kept as its digits */
+    struct shape said;               /* the lists of GRID and BLOCK */
     const struct shape
-        *shape; /* of a kernel or its launch, also where an earlier kernel's row says it; NULL */
+        *shape; /* of a kernel or its launch, maybe from an earlier kernel's row; NULL: none */
     uint32_t
-        shape_number; /* of the file's different ones, from 0 in the order in which they come */
-    int64_t ids[TRACE_IDS_MOST]; /* of WAIT_IDS, the first ones */
+        shape_number; /* number of `shape` among the file's, from 0 in the order of appearance */
+    int64_t ids[TRACE_IDS_MOST]; /* the first values of WAIT_IDS */
     unsigned id_count;
 };
 static inline bool row_has(const struct trace_row *row, enum trace_key key)
@@ -79,40 +80,41 @@ static inline text row_word(const struct trace_row *row, enum trace_key key)
     return row_has(row, key) ? row->word[key] : 0;
 }
 
-/* The stream on whose lane of a GPU it stands; other tools' lanes have its number. */
+/* Returns the stream of a GPU's lane on which the row stands. If no argument says it, the lane's
+ * tid is its number, as other tools have it. */
 uint32_t row_stream(const struct trace_row *row);
 
-/* A number or text outside of the events. */
+/* A number or a text outside of the events. */
 struct trace_fact {
     const char
-        *path;  /* "totals.gpu.lost"; an element of a list by its number: "deviceProperties.0.id" */
-    text value; /* 0: a number */
+        *path;  /* such as "totals.gpu.lost"; list elements have numbers: "deviceProperties.0.id" */
+    text value; /* 0: the fact is a number */
     double number;
-    int64_t whole; /* the number, exact where it is whole */
+    int64_t whole; /* the same number, exact if it is whole */
 };
 
-/* Rows of another tool's trace that were left out. */
+/* How many rows were left out. */
 struct trace_left {
-    uint64_t times;  /* without a usable time: none, no number, or out of range */
-    uint64_t others; /* without a phase */
+    uint64_t times;  /* rows whose time is missing, no number, or out of range */
+    uint64_t others; /* another tool's rows without a phase */
 };
 
-/* Who takes what is read. */
+/* Functions that take what is read, and limits for the reading. */
 struct trace_sink {
     void *of;
     void (*row)(void *of, const struct trace_row *row);
     void (*fact)(void *of, const struct trace_fact *fact);
     void (*progress)(
-        void *of, uint64_t bytes); /* of the file on the disk, read so far; now and then; NULL */
-    struct trace_left *left;       /* is counted up */
-    int64_t last; /* of a longer plain file, only the header and so many last bytes; 0: all */
-    bool *partly; /* is set where that is so */
-    bool (*enough)(void *of); /* nothing more is wanted, and the file is whole */
+        void *of, uint64_t bytes); /* called now and then with the bytes read so far; may be NULL */
+    struct trace_left *left;       /* counted up; may be NULL */
+    int64_t last; /* so many last bytes of a longer plain file are read, and its header; 0: all */
+    bool *partly; /* set if `last` left something out; may be NULL */
+    bool (*enough)(void *of); /* true: reading stops, and the file counts as whole; may be NULL */
 };
 
 enum trace_end { TRACE_WHOLE, TRACE_CUT /* the file ends inside its events */, TRACE_UNREADABLE };
 
-/* All of the file into the sink. UNREADABLE: error says why, in one line. */
+/* Reads the file into the sink. TRACE_UNREADABLE: `error` says why, in one line. */
 enum trace_end trace_read(
     const char *path, struct texts *texts, const struct trace_sink *sink, char error[256]);
 

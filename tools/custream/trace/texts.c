@@ -4,7 +4,7 @@
 
 enum { BLOCK = 64 * 1024 };
 
-/* Of fewer than eight bytes, a number that no others of the same length have. */
+/* Returns a number made of fewer than eight bytes; other bytes of the same length give another. */
 static uint64_t few(const char *at, size_t length)
 {
     const unsigned char *byte = (const unsigned char *)at;
@@ -17,7 +17,7 @@ static uint64_t few(const char *at, size_t length)
     return (uint64_t)first << 32 | last;
 }
 
-/* Eight bytes at a time: names are long. Constants of MurmurHash64A (public domain). */
+/* Hashes eight bytes at a time, as names are long. Constants of MurmurHash64A (public domain). */
 static uint64_t hash(const char *at, size_t length)
 {
     uint64_t h = length * 0xc6a4a7935bd1e995, word;
@@ -31,7 +31,7 @@ static uint64_t hash(const char *at, size_t length)
     return h ^ h >> 47;
 }
 
-/* The length stands before the text. */
+/* Reads the length of a text, which stands before it. */
 static uint32_t length_of(const char *kept)
 {
     uint32_t length;

@@ -1,4 +1,4 @@
-/* Texts by number: each different text once, 0 is none. */
+/* Texts by number: each different text is kept once. 0 is no text. */
 #ifndef CS_REPORT_TEXTS_H
 #define CS_REPORT_TEXTS_H
 
@@ -8,26 +8,27 @@
 typedef uint32_t text;
 
 struct texts {
-    char **blocks; /* texts, each behind its length; never moved */
+    char **blocks; /* texts, each behind its length; they never move */
     size_t block_count, block_capacity, block_left;
     char *block_next;
     const char **by_number;
     uint32_t count, capacity;
-    uint32_t *slots; /* open addressing; slot_mask + 1 of them */
+    uint32_t *slots; /* a hash table of numbers: slot_mask + 1 of them */
     uint32_t slot_mask;
 };
 
 void texts_init(struct texts *texts);
 void texts_free(struct texts *texts);
-text text_number(
-    struct texts *texts, const char *at, size_t length); /* its number, a new one if it is new */
-text text_number_or(struct texts *texts, text guess, const char *at,
-    size_t length); /* the same, fast where the guess is right */
-text text_find(const struct texts *texts, const char *word); /* 0: nobody has said it */
+/* Returns the text's number. A new text gets a new one. */
+text text_number(struct texts *texts, const char *at, size_t length);
+/* The same, faster if the guess is right. */
+text text_number_or(struct texts *texts, text guess, const char *at, size_t length);
+text text_find(const struct texts *texts, const char *word); /* 0: it is not kept */
+/* Returns the text that has the number; "" for 0. */
 static inline const char *text_of(const struct texts *texts, text number)
 {
     return number < texts->count ? texts->by_number[number] : "";
-} /* "" of 0 */
+}
 size_t text_length(const struct texts *texts, text number);
 
 #endif

@@ -10,7 +10,8 @@
 #include <unistd.h>
 #include <yyjson.h>
 
-/* ROUNDS: of reading an end that changes. UNSURE: of a gzip member without its sum. */
+/* ROUNDS: how often a changing end is read again. UNSURE: bytes of text that wait for the checksum
+ * of their gzip member. */
 enum {
     CHUNK = 512 << 10,
     IN = 2 * CHUNK,
@@ -70,7 +71,7 @@ static ssize_t read_at(const struct torn *torn, unsigned char *to, size_t room, 
     return got + (ssize_t)n;
 }
 
-/* How long the file is now. */
+/* Returns the file's length now. */
 static off_t size_of(const struct torn *torn)
 {
     struct stat about;
@@ -78,8 +79,8 @@ static off_t size_of(const struct torn *torn)
     return fstat(torn->fd, &about) ? 0 : about.st_size;
 }
 
-/* The file's process may be writing, near its end alone: that is read until it has been the same
- * twice. */
+/* Reads bytes of a regular file. Its process may be writing near the end: there it is read again
+ * until the bytes are the same twice. The last bytes of a full buffer are left for later. */
 static ssize_t read_settled(struct torn *torn, unsigned char *to, size_t room)
 {
     const off_t at = torn->from + (off_t)(torn->in_from + torn->in_end);
@@ -97,7 +98,7 @@ static ssize_t read_settled(struct torn *torn, unsigned char *to, size_t room)
     return got == (ssize_t)room ? got - TORN_BEHIND : got;
 }
 
-/* More of them, behind those that are there. 0: the end. */
+/* Reads more bytes, behind those in torn->in. Returns 1; 0: the end; -1: torn->error says why. */
 static int more_bytes(struct torn *torn)
 {
     ssize_t got;
@@ -137,7 +138,7 @@ static void member_ends(struct torn *torn)
         (struct torn_member){torn->in_from + torn->in_at, torn->text_from + torn->length});
 }
 
-/* A tear is near the end of the file, and behind it begins no member. All else is damage. */
+/* Whether wrong data is a tear: the end of the file is near, and no whole member stands there. */
 static bool is_torn_member(struct torn *torn)
 {
     int got;
@@ -150,8 +151,9 @@ static bool is_torn_member(struct torn *torn)
     return true;
 }
 
-/* Only the trailer of a flush has room in its header, and stands at the end: more behind it was
- * written over it meanwhile. Who packs anew may leave room in every member. */
+/* Whether a flush was writing over the member. Only the trailer's member, which a flush writes
+ * last, has room in its header: what follows it was written meanwhile. A tool that packs a file
+ * anew may leave room in every member, also the first. */
 static bool is_written_over(const struct torn *torn) { return torn->spare && !torn->all_spare; }
 
 static void member_begins(struct torn *torn)
@@ -162,7 +164,12 @@ static void member_begins(struct torn *torn)
     if (!torn->member_count) torn->all_spare = torn->spare;
 }
 
-/* The next text of the member, or the first of the next one. */
+/* Unpacks more text. Returns 1; 0: no more comes; -1: torn->error says why. A .json.gz is torn
+ * (early) if it ends inside a member, or if the data of a member but the first is wrong and
+ * is_written_over() or is_torn_member() says so. Any other wrong data is damage (bad without
+ * early). The same two decide on bytes behind a whole member that begin no other: the rest of an
+ * old trailer, which is ignored, or damage. torn_next() ends the text of a torn file behind its
+ * last whole event, and fails if the file is damaged. */
 static int unpack(struct torn *torn)
 {
     room_for(torn, CHUNK);
@@ -190,7 +197,7 @@ static int unpack(struct torn *torn)
             while (torn->in_end - torn->in_at < 2 && more_bytes(torn) > 0) {}
             if (torn->in_end - torn->in_at < 2 || memcmp(torn->in + torn->in_at, GZ_MAGIC, 2)) {
                 if (torn->in_end == torn->in_at || is_written_over(torn) || is_torn_member(torn))
-                    return torn->ended = true, made > 0; /* as gzip, which ignores what is there */
+                    return torn->ended = true, made > 0; /* ignored, as gzip does */
                 snprintf(torn->error, sizeof torn->error,
                     "damaged gzip data: no member begins at byte %llu",
                     (unsigned long long)(torn->in_from + torn->in_at));
@@ -200,11 +207,8 @@ static int unpack(struct torn *torn)
             snprintf(torn->error, sizeof torn->error, "damaged gzip data: %.100s",
                 torn->stream.msg ? torn->stream.msg : "out of memory");
             torn->bad = true;
-            torn->early =
-                torn->member_count &&
-                (is_written_over(torn) ||
-                    is_torn_member(
-                        torn)); /* over the first member nothing stood that could be left */
+            /* The first member cannot be torn: it was written where nothing stood. */
+            torn->early = torn->member_count && (is_written_over(torn) || is_torn_member(torn));
             return 0;
         }
         if (made) return 1;
@@ -244,8 +248,8 @@ static int find_out_if_packed(struct torn *torn)
 
 /* --- what may go out while more may come --- */
 
-/* The text that stands whatever comes: of a gzip member once its sum was right, or most of a long
- * one. */
+/* Returns how much of the held text is final: of a gzip file the members whose checksum was right,
+ * and of a long member all but its last MiB. */
 static size_t sure_length(const struct torn *torn)
 {
     if (!torn->packed) return torn->length;
@@ -263,7 +267,7 @@ static bool header_ends(struct torn *torn)
     return end != NULL;
 }
 
-/* What stands between the header and the last bytes is left out. */
+/* Leaves out what stands between the header and the last bytes (torn->last). */
 static void leave_out(struct torn *torn)
 {
     const off_t begin = size_of(torn) - torn->last;
@@ -284,7 +288,7 @@ static void look_for_trailer(struct torn *torn)
     torn->scanned = torn->length ? torn->length - 1 : 0;
 }
 
-/* The beginning of the line before the one that `at` is in; 0: that is not held. */
+/* Returns where the line before the line of `at` begins; 0: its begin is not held. */
 static size_t line_before(const struct torn *torn, size_t at)
 {
     for (int lines = 0; lines < 2; lines++) {
@@ -295,7 +299,7 @@ static size_t line_before(const struct torn *torn, size_t at)
     return at + 1;
 }
 
-/* How much of what is held. */
+/* How many bytes of the held text may go out now; 0: more must be read first. */
 static size_t ready(struct torn *torn)
 {
     if (torn->flows) return torn->length;
@@ -321,7 +325,8 @@ static size_t ready(struct torn *torn)
 
 enum state { WHOLE, BEGUN, FOLLOWED, WRONG };
 
-/* Whether a value begins there, and its `end`. FOLLOWED: more than blanks stand behind it. */
+/* Judges the value that the text begins with, and finds its `end`. FOLLOWED: more than blanks stand
+ * behind it. */
 static enum state value_state(const char *text, size_t length, size_t *end)
 {
     const yyjson_read_flag flags =
@@ -351,7 +356,7 @@ static enum state trailer_state(const char *trailer, size_t length)
     return state;
 }
 
-/* A flush leaves blanks at the trailer's end, and an editor none. */
+/* Whether the text ends in blanks: a flush leaves some behind the trailer, an editor none. */
 static bool ends_with_blanks(const struct torn *torn)
 {
     return torn->length > 3 && !memcmp(torn->held + torn->length - 3, "  \n", 3);
@@ -372,7 +377,7 @@ static size_t without_blanks(const struct torn *torn, size_t end, size_t least)
     return end;
 }
 
-/* What stands behind a whole row: another, or the trailer, or the beginning of one of the two. */
+/* Whether the bytes behind a whole row are another row or the trailer, or a beginning of these. */
 static bool goes_on(const char *behind, size_t n)
 {
     static const char *const ways[] = {",\n{\"p", "\n],\"traceName\""};
@@ -381,7 +386,7 @@ static bool goes_on(const char *behind, size_t n)
     return false;
 }
 
-/* Rows without a trailer: the end of the last that is followed by what belongs there. */
+/* Cuts rows without a trailer behind the last row that is followed by what belongs there. */
 static void judge_rows(struct torn *torn)
 {
     const size_t start =
@@ -403,9 +408,10 @@ static void judge_rows(struct torn *torn)
         at = good + 2;
         if (torn->held[good] != ',') break;
     }
-    if (mixed && torn->text_from + good > sure) good = before; /* its last bytes may be wrong */
+    if (mixed && torn->text_from + good > sure)
+        good = before; /* without a checksum the row's last bytes may be wrong */
     if (good == start && torn->rows_from < torn->text_from)
-        return; /* more than a tear: what is wrong is told by who reads it */
+        return; /* more than a tear: the reader of the text says what is wrong */
     cut_at(torn, good,
         torn->length - good > 2 ? "it ends inside an event" : "the list of events does not end");
 }

@@ -39,7 +39,7 @@ void rope_print(struct rope *text, const char *format, ...)
     va_end(args);
 }
 
-/* cs_put_string ends at a zero byte. */
+/* cs_put_string() stops at a zero byte: each one is put here as \u0000. */
 void rope_string(struct rope *text, const char *string, size_t n)
 {
     char *at = cs_put_string(rope_room(text, 6 * n + 2), string, n);
@@ -47,7 +47,7 @@ void rope_string(struct rope *text, const char *string, size_t n)
         done += 1 + strnlen(string + done + 1, n - done - 1)) {
         char *quote = at - 1;
         at = cs_put_string(quote + 5, string + done + 1, n - done - 1);
-        memcpy(quote, "\\u0000", 6); /* over the quote that the rest begins with */
+        memcpy(quote, "\\u0000", 6); /* over the two quotes between the pieces */
     }
     rope_used(text, at);
 }
@@ -67,11 +67,11 @@ static void scalar_print(struct rope *to, yyjson_val *value)
     }
 }
 
-/* Values below a value follow it. They may be nested as deep as a file has room. */
+/* In memory the values inside a value follow it. They may be nested very deep: no recursion. */
 void row_print(struct rope *to, yyjson_val *value)
 {
     struct level {
-        size_t left; /* values that come, of an object also names */
+        size_t left; /* values still to come, and in an object names */
         bool object, follows;
     } *levels = NULL;
     size_t depth = 0, capacity = 0;
@@ -81,7 +81,7 @@ void row_print(struct rope *to, yyjson_val *value)
         const bool name = in && in->object && in->left % 2 == 0, object = yyjson_is_obj(at);
         if (in && in->follows && (name || !in->object)) rope_literal(to, ",");
         if (in) in->follows = true, in->left--;
-        if (name && yyjson_is_raw(at)) in->left--; /* the value says nothing */
+        if (name && yyjson_is_raw(at)) in->left--; /* its value is to be ignored */
         if (yyjson_is_ctn(at)) {
             rope_print(to, object ? "{" : "[");
             array_add(levels, depth, capacity,
@@ -122,7 +122,7 @@ yyjson_doc *value_copy(yyjson_val *value)
 
 /* --- what values say --- */
 
-/* The digits of a number, or of a text; "" of all else. */
+/* Returns the text of a raw number or of a string; "" for all else. */
 static const char *text_of_value(yyjson_val *value, size_t *length)
 {
     const bool text = yyjson_is_raw(value) || yyjson_is_str(value);
@@ -132,7 +132,7 @@ static const char *text_of_value(yyjson_val *value, size_t *length)
 
 bool value_ns(yyjson_val *value, int64_t *ns)
 {
-    enum { DIGITS = 16 }; /* of TIME_MAX, in microseconds */
+    enum { DIGITS = 16 }; /* the digits of TIME_MAX in microseconds */
     size_t length;
     int64_t whole = 0;
     int decimals = 0;
@@ -157,8 +157,8 @@ bool value_ns(yyjson_val *value, int64_t *ns)
 
 bool value_natural(yyjson_val *value, uint64_t *number)
 {
-    static const uint64_t exact = UINT64_C(1)
-                                  << 53; /* what check takes of numbers that are no times, too */
+    /* The limit of custream check for numbers that are no times. */
+    static const uint64_t exact = UINT64_C(1) << 53;
     size_t length;
     const char *at = text_of_value(value, &length);
     const bool hex = yyjson_is_str(value) && !strncasecmp(at, "0x", 2);
@@ -180,7 +180,7 @@ static uint64_t mix(uint64_t hash, const char *at, size_t length)
     return hash;
 }
 
-/* What stands in a list or object follows it. */
+/* In memory the values inside a list or object follow it. */
 uint64_t value_hash(uint64_t before, yyjson_val *value)
 {
     uint64_t hash = before ^ 0xcbf29ce484222325;
