@@ -36,7 +36,7 @@ static enum check_end useless(struct check *check, const char *why)
     return CHECK_USELESS;
 }
 
-/* "rank":1 is valid JSON, and HTA, which looks for "rank":\s+(\d+), does not find it. */
+/* Judges that a blank follows "rank": as HTA looks for "rank":\s+(\d+). */
 static bool rank_judge(struct check *check, const struct json *json, const char *text)
 {
     const char *rank =
@@ -45,7 +45,7 @@ static bool rank_judge(struct check *check, const struct json *json, const char 
            check_breach(check, json->line, 7, "\"rank\": needs a space behind it, for HTA");
 }
 
-/* A member of the header or the trailer. */
+/* Takes a member of the header or the trailer into check->whole. */
 static bool member_take(struct check *check, struct json *json)
 {
     size_t length;
@@ -62,7 +62,8 @@ static bool member_take(struct check *check, struct json *json)
     return good;
 }
 
-/* After the members before the events. False too where it is no trace of ours, which state says. */
+/* Judges the header, once its members were read. False: a breach, or no trace of ours, as
+ * check->state then says. */
 static bool header_judge(struct check *check, const struct json *json)
 {
     const char *tool = cJSON_GetStringValue(member_of(member_of(check->whole, "metadata"), "tool"));
@@ -122,7 +123,7 @@ static enum check_end trailer_judge(struct check *check, const struct json *json
     if (totals_judge(check, line) && !check->merged && !check->is_cut_out)
         audit_judge(check, line, check->whole);
     totals_state(check);
-    return CHECK_WHOLE; /* a lower line may break a rule that takes all events */
+    return CHECK_WHOLE; /* judge_all() may find a breach on a lower line */
 }
 
 enum check_end check_read(struct check *check, struct json *json)
@@ -138,7 +139,7 @@ enum check_end check_read(struct check *check, struct json *json)
                               : broken(check, json);
 }
 
-/* --- what is said --- */
+/* --- the verdict in words --- */
 
 static void summary(const struct check *check)
 {
@@ -151,7 +152,8 @@ static void summary(const struct check *check)
         (unsigned long long)threads, (unsigned long long)lanes, check->losses);
 }
 
-/* Judges what takes all rows, also after a breach: slices that overlap may lie on lower lines. */
+/* Judges the rules on several events, also after a breach: slices that overlap may lie on lower
+ * lines. */
 static void judge_all(struct check *check, enum check_end end)
 {
     const bool whole = end == CHECK_WHOLE && !check->cut && !check->is_cut_out,

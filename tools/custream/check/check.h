@@ -1,7 +1,7 @@
-/* custream check, inside. An event is judged alone as it comes (event.c); what takes several is
- * kept in short form, 24 bytes a slice and 40 an end of a flow or span, and judged after the last.
- * Rules have the numbers of docs/command.md, 0 is the layout. Of packets, a line is an event's
- * number. */
+/* custream check, inside. Each event is judged alone as it comes (event.c). For the rules on
+ * several events it is kept in short form (24 bytes a slice, 40 an end of a flow or span), and
+ * judged after the last event. Rules have the numbers of docs/command.md; 0 is the layout. In a
+ * file of packets, "line" is the number of an event. */
 #ifndef CS_TOOLS_CHECK_H
 #define CS_TOOLS_CHECK_H
 
@@ -11,7 +11,8 @@ struct cJSON;
 struct yyjson_val;
 struct json;
 
-/* A lower pid is a device's ordinal (Kineto's and HTA's convention); merged.h has other ones. */
+/* A pid below this is a device's ordinal (Kineto's and HTA's convention). In a merged trace it is
+ * not: merged.h. */
 enum { GPU_PIDS = 64 };
 
 struct slice {
@@ -22,8 +23,9 @@ struct slice {
 struct lane {
     struct lane *next; /* in order of appearance */
     uint32_t pid, tid;
-    bool named, with_stream; /* its name says of which stream it is: lanes.h */
-    uint64_t first_event;    /* line; 0: only metadata so far */
+    bool named, with_stream; /* named: by a thread_name; with_stream: that row has args.cs.stream
+                                (lanes.h) */
+    uint64_t first_event;    /* line of its first event, metadata aside; 0: none so far */
     struct slice *slices;    /* in order of lines until lanes_sort() */
     size_t count, capacity;
 };
@@ -33,15 +35,15 @@ struct flow_end {
     uint64_t id, line;
     const struct lane *lane;
     char phase; /* s, t or f */
-    bool bound; /* the slice itself, by its bind_id: one begins the arrow, and any number end it */
+    bool bound; /* the end is a slice with a bind_id: one begins the arrow, any number end it */
 };
 
-/* Of an async span. */
+/* An end of an async span or of a stream's life. */
 struct async_end {
     int64_t ts;
     uint64_t span, line; /* span: a hash of category, name, id and pid */
     char phase;          /* b or e */
-    bool life;           /* marks of a stream's life */
+    bool life;           /* it is a mark of a stream's life */
 };
 
 /* --- what the rows add up to: 16 bytes a piece of work, 40 a call that may have made work --- */
@@ -50,22 +52,22 @@ enum { WORK_KINDS = 6 }; /* kernels, copies, memsets, graphs, ranges, the profil
 
 /* A piece of GPU work. */
 struct work {
-    uint64_t correlation; /* never 0: without one it is only counted */
+    uint64_t correlation; /* never 0: work without one is only counted */
     uint64_t lane;        /* args.stream, and the pid above bit 32 */
 };
 
-/* A driver call with a correlation: it put work on a GPU, or was to. */
+/* A driver call with a correlation: it put work on a GPU, or tried to. */
 struct call {
     uint64_t correlation;
     int64_t ts, end;
     uint32_t tid, stream; /* stream 0: the call names none */
     uint16_t device;
-    bool launches; /* a kernel */
-    bool works;    /* has work in the file, set at the end */
-    bool at_home;  /* and some on its own stream's lane */
+    bool launches; /* it launches a kernel */
+    bool works;    /* its work is in the file; set at the end */
+    bool at_home;  /* some of its work is on the lane of its stream */
 };
 
-/* A cs_window slice. */
+/* A cs_window slice: a time in which nothing was recorded. */
 struct gap {
     int64_t ts, end;
     uint64_t line;
@@ -74,11 +76,11 @@ struct gap {
 struct sums {
     uint64_t recorded, driver_calls, kinds[WORK_KINDS], without_call;
     uint64_t lost_calls, lost_work; /* of the cs_loss slices */
-    uint64_t arrows;                /* the ends at work */
+    uint64_t arrows;                /* slices at which an arrow ends, all of them GPU work */
     uint64_t correlation_max;
     bool captures;     /* a stream was captured */
-    bool no_lane;      /* there were more streams than lanes, so that some had none for a while */
-    int64_t host_from; /* where the first slice of a call begins */
+    bool no_lane;      /* there were more streams than lanes: some streams had none for a while */
+    int64_t host_from; /* when the first driver call begins */
     struct work *works;
     struct call *calls;
     struct gap *gaps;
@@ -93,29 +95,30 @@ struct check {
         uint64_t line; /* 0: none */
         int rule;
         char what[300];
-    } breach; /* the one on the lowest line so far */
+    } breach; /* the breach on the lowest line so far */
     struct lane *lanes, **lanes_end, *lane_last;
     void *lane_tree; /* tsearch(3) */
     struct flow_end *flows;
     size_t flow_count, flow_capacity;
     struct async_end *asyncs;
     size_t async_count, async_capacity;
-    struct sums sums; /* what the trailer has to agree with */
+    struct sums sums; /* what the rows add up to; the trailer has to agree */
     uint64_t events, slices;
-    uint64_t hazards; /* cs_audit rows that tell of one */
-    bool merged;      /* by custream merge: the header says so */
-    bool windowed;    /* and only of a window: what begins an arrow may be missing */
-    double part;      /* the header's; 0: it has none */
-    unsigned format;  /* likewise */
-    bool is_cut_out;  /* of a longer trace, by custream record or dump: the header says so */
+    uint64_t hazards; /* how many cs_audit rows have the verdict "hazard" */
+    bool merged;      /* the header says that custream merge made the file */
+    bool windowed;    /* the file has only a window of its traces: an arrow may have no begin */
+    double part;      /* the header's part; 0: it has none */
+    unsigned format;  /* the header's schemaVersion; 0: it has none */
+    bool is_cut_out;  /* the header says that the file was cut out of a longer trace */
     double cut_seconds;
-    bool cut;            /* it died, or the file was full: what was open stays so */
+    bool cut;            /* the process died, or the file was full: open spans have no end */
     struct cJSON *whole; /* the trace without its events: members of the header and the trailer */
     size_t trailer_bytes;
     bool packets;     /* the file is in Perfetto's own format */
-    bool recoverable; /* its text ends as a kill leaves it */
-    const char *torn; /* where the file ends if that is not its end: "it ends inside an event" */
-    char state[1024], losses[1024]; /* the summary's begin, or why it is useless; its end */
+    bool recoverable; /* the file ends as a kill leaves it: custream recover repairs it */
+    const char *torn; /* where a torn file ends, in words: "it ends inside an event" */
+    char state[1024], losses[1024]; /* state: how the summary begins, or why the file is useless;
+                                       losses: how it ends */
 };
 
 void check_init(struct check *check, const char *path);
@@ -124,7 +127,7 @@ void check_free(struct check *check);
 /* Reads and judges the events of an opened trace; check->sums has what they add up to. */
 enum check_end {
     CHECK_WHOLE,
-    CHECK_TORN,    /* it ends behind its last whole event; check->torn says where */
+    CHECK_TORN,    /* the file ends too early; check->torn says where */
     CHECK_BROKEN,  /* check->breach says where */
     CHECK_USELESS, /* check->state says why */
 };
@@ -134,7 +137,7 @@ enum check_end check_read(struct check *check, struct json *json);
 bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Names from the file end up in what is printed: one file, one line. */
+/* Replaces control characters: names from the file are printed, and each file gets one line. */
 void text_print(char *text);
 
 /* An event while it is judged. */
@@ -145,16 +148,16 @@ struct event {
     const char *name, *category; /* "": none */
     char phase;
     uint32_t pid, tid;
-    int64_t ts, end; /* end: ts but for a slice with a duration */
+    int64_t ts, end; /* end: equal to ts unless the event is a slice */
     struct lane *lane;
 };
 
-/* One event, its numbers as raw texts. False if it breaks a rule. */
+/* Judges one event, whose numbers are raw texts. False: it breaks a rule. */
 bool check_event(struct check *check, uint64_t line, struct yyjson_val *event);
-/* A natural number up to `max`. */
+/* Reads a natural number up to `max`. False: the value is none. */
 bool natural_in(struct yyjson_val *value, double max, uint64_t *number);
 
-/* Whether the pid is a GPU's, and whose. */
+/* Whether the pid is a GPU's; and that GPU's ordinal. */
 bool is_gpu_pid(const struct check *check, uint32_t pid);
 uint32_t gpu_ordinal(const struct check *check, uint32_t pid);
 
@@ -162,39 +165,40 @@ struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid);
 void lane_add(struct lane *lane, struct slice slice);
 void lanes_free(struct check *check);
 
-/* By ts, the longer first, then by line: the order in which the later judges want slices. */
+/* Sorts the slices of each lane by ts, the longer first, then by line, as functions below need. */
 void lanes_sort(struct check *check);
-/* Rule 4. */
+/* Judges rule 4, after lanes_sort(): the slices of a lane nest. */
 void lanes_judge(struct check *check);
-/* The slice on the lowest line that starts at ts; NULL: there is none. After lanes_sort(). */
+/* Returns the slice on the lowest line that starts at ts; NULL: none. After lanes_sort(). */
 const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
-/* Some slice that ts lies in, NULL if there is none. After lanes_sort(). */
+/* Returns some slice that ts lies in; NULL: there is none. After lanes_sort(). */
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);
 
 void async_add(struct check *check, struct async_end end);
-/* `ended`: what has begun must have ended. To be called once all lines were read. */
+/* Judges async spans and streams' lives, after the last line. `ended`: each must have its end. */
 void asyncs_judge(struct check *check, bool ended);
 
-/* Rules 8 and 10: the args of a cs_audit row; what the trailer says, once all rows were read. */
+/* Judge rules 8 and 10: the args of a cs_audit row; after the last row, the trailer's audit. */
 bool audit_row_judge(struct check *check, uint64_t line, struct yyjson_val *args);
 bool audit_judge(struct check *check, uint64_t line, const struct cJSON *trailer);
 
 void flow_add(struct check *check, struct flow_end end);
-/* Rule 6. After lanes_sort(). */
+/* Judges rule 6, after lanes_sort(). `complete`: each flow must have its s. */
 void flows_judge(struct check *check, bool complete);
-/* Flows with both a start and an end. After flows_judge(). */
+/* Returns how many flows end (f). Unless flows_judge() found a breach, each of them has a start. */
 uint64_t flows_complete(const struct check *check);
 
 void sums_free(struct sums *sums);
-/* False if what a cs_loss row stands for cannot be told. */
+/* Adds a row to check->sums. False: a cs_loss row does not say how much was lost. */
 bool sums_row(const struct event *event);
 
-/* Rules 10 and 12, of check->whole. */
+/* Judges rules 10 and 12: the totals in check->whole. */
 bool totals_judge(struct check *check, uint64_t line);
-/* A torn file's trailer, as far as rows tell. `before`: totals of the part before it, or NULL. */
+/* Makes the totals of a torn file, as far as its rows tell. `before`: totals of the part before;
+ * `last`: of this part's last flush; each may be NULL. */
 struct cJSON *totals_make(
     struct check *check, uint64_t cut_bytes, const struct cJSON *before, const struct cJSON *last);
-/* "ok", or why the file does not have all of it: into check->state. */
+/* Sets check->state to "ok", or to why the file does not have everything; and check->losses. */
 void totals_state(struct check *check);
 
 #endif

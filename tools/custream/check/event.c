@@ -1,4 +1,4 @@
-/* One event, judged alone. What takes several to judge is put aside for the other files here. */
+/* Judges one event alone, and keeps what the other files here need to judge several. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/merged.h"
@@ -10,7 +10,7 @@
 /* Beyond 2^53 (in ns 104 days) a reader in JavaScript cannot tell two integers apart. */
 #define EXACT_MAX 9007199254740992.0
 
-/* Where a category's rows may lie. */
+/* The lanes on which rows of a category may lie. */
 enum place { ANYWHERE, ON_HOST, ON_GPU, ON_SYNC_LANE };
 static const struct category {
     const char *name;
@@ -55,7 +55,7 @@ uint32_t gpu_ordinal(const struct check *check, uint32_t pid)
 
 #define BREACH(event, rule, ...) check_breach((event)->check, (event)->line, rule, __VA_ARGS__)
 
-/* "": it has none. */
+/* Returns the text of a member; "": there is none. */
 static const char *text_in(yyjson_val *object, const char *name)
 {
     const char *text = yyjson_get_str(yyjson_obj_get(object, name));
@@ -82,7 +82,7 @@ static int name_compare(const void *left, const void *right)
         yyjson_get_str(*(yyjson_val *const *)left), yyjson_get_str(*(yyjson_val *const *)right));
 }
 
-/* Readers differ in which of two they take. */
+/* Judges that no name stands twice in an object: readers differ in which of the two they take. */
 static bool judge_members(const struct event *event, yyjson_val *object)
 {
     enum { FEW = 64 };
@@ -100,7 +100,7 @@ static bool judge_members(const struct event *event, yyjson_val *object)
     return good;
 }
 
-/* Microseconds with three decimals at most, by their digits: a double has not enough of them. */
+/* Reads microseconds with at most three decimals, digit by digit: a double has too few digits. */
 static bool judge_time(const struct event *event, const char *name, int64_t *ns)
 {
     yyjson_val *value = yyjson_obj_get(event->object, name);
@@ -155,7 +155,7 @@ static bool judge_metadata(struct event *event)
     }
     if (strcmp(event->name, "thread_name")) return true;
     struct lane *lane = lane_of(event->check, event->pid, event->tid);
-    /* A lane that has its name can be given a better one later. */
+    /* A lane with a name may get a better one later. */
     if (lane->first_event && !lane->named)
         return BREACH(event, 3, "pid %u tid %u gets its name after its first event, on line %llu",
             lane->pid, lane->tid, (unsigned long long)lane->first_event);
@@ -233,7 +233,7 @@ static bool judge_flow(const struct event *event)
     return true;
 }
 
-/* A slice that is an arrow's end: bind_id, with flow_out at its begin, flow_in at its end. */
+/* Judges a slice with a bind_id: an arrow begins (flow_out) or ends (flow_in) at it. */
 static bool judge_bound(const struct event *event)
 {
     yyjson_val *const object = event->object, *bound = yyjson_obj_get(object, "bind_id");
@@ -275,7 +275,8 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
-/* An id is a number or a string; in id2 it says whether it is the process's or the trace's. */
+/* Judges an end of an async span. Its id is a number or a string: `id`, or in id2 `local` (to the
+ * process) or `global`. */
 static bool judge_async(const struct event *event)
 {
     yyjson_val *id = yyjson_obj_get(event->object, "id"),
@@ -298,7 +299,7 @@ static bool judge_async(const struct event *event)
     return true;
 }
 
-/* The marks of a stream's life: its begin, which says where it comes from, and its end. */
+/* Judges a mark of a stream's life: its begin, which has the stream's origin, or its end. */
 static bool judge_life(const struct event *event)
 {
     yyjson_val *const args = event->args;
@@ -336,7 +337,7 @@ static bool judge_by_phase(struct event *event)
     return true;
 }
 
-/* An event with a time: everything but metadata. */
+/* Judges an event with a time, which is any but metadata. */
 static bool judge_timed(struct event *event)
 {
     if (!judge_time(event, "ts", &event->ts)) return false;

@@ -1,5 +1,6 @@
-/* Flows: arrows from the slice of an `s` to that of an `f`, or from a slice with flow_out to each
- * with flow_in of its bind_id: those are an s and an f too, at the begin of their slices. */
+/* Judges flows: arrows from the slice of an `s` to the slice of an `f`, or from a slice with
+ * flow_out to each slice with flow_in and the same bind_id. Slices of the second kind are kept as
+ * an s and an f too, at their begin. */
 #include "tools/custream/check/check.h"
 
 #define LINE(number) ((unsigned long long)(number))
@@ -9,7 +10,7 @@ void flow_add(struct check *check, struct flow_end end)
     array_add(check->flows, check->flow_count, check->flow_capacity, end);
 }
 
-/* Those of rows, then those of slices; by id, then s, t, f, then by line. */
+/* Orders flow ends: rows before slices with a bind_id; by id, then s, t, f, then by line. */
 static int flow_compare(const void *left, const void *right)
 {
     static const char order[128] = {['s'] = 0, ['t'] = 1, ['f'] = 2};
@@ -34,7 +35,8 @@ static void flow_judge_place(struct check *check, const struct flow_end *end)
             LINE(slice->line));
 }
 
-/* `start`: the flow's s, or NULL. A slice of a window may be bound to one outside of it. */
+/* Judges that a flow has an s before this end. `start`: its s, or NULL. In a window of a trace, the
+ * slice with flow_out may lie outside. */
 static void flow_judge_order(
     struct check *check, const struct flow_end *start, const struct flow_end *end, bool complete)
 {
@@ -90,7 +92,7 @@ void async_add(struct check *check, struct async_end end)
     array_add(check->asyncs, check->async_count, check->async_capacity, end);
 }
 
-/* By span, then time, then b before e, then by line. */
+/* Orders ends by span, then by time, then b before e, then by line. */
 static int async_compare(const void *left, const void *right)
 {
     const struct async_end *a = left, *b = right;

@@ -1,4 +1,4 @@
-/* Lanes: their slices, and whether they nest. */
+/* Keeps the slices of lanes, and judges whether they nest. */
 #include "tools/custream/check/check.h"
 
 #include <search.h>
@@ -12,7 +12,7 @@ static int lane_compare(const void *left, const void *right)
 
 static struct lane *lane_create(struct check *check, const struct lane *key)
 {
-    /* array_room for one element: the allocation that exits when memory is gone. */
+    /* array_room(), though for one element: it exits if there is no memory. */
     size_t capacity = 0;
     struct lane *lane = array_room(NULL, 0, &capacity, sizeof *lane);
     *lane = *key;
@@ -25,7 +25,7 @@ static struct lane *lane_create(struct check *check, const struct lane *key)
 struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid)
 {
     struct lane key = {.pid = pid, .tid = tid};
-    /* Events of one thread come in runs. */
+    /* The last lane is tried first: events of one thread come in runs. */
     if (check->lane_last && !lane_compare(check->lane_last, &key)) return check->lane_last;
     struct lane **found = tfind(&key, &check->lane_tree, lane_compare);
     return check->lane_last = found ? *found : lane_create(check, &key);
@@ -61,7 +61,7 @@ void lanes_sort(struct check *check)
         if (lane->count) qsort(lane->slices, lane->count, sizeof *lane->slices, slice_compare);
 }
 
-/* Two slices that overlap partly, of lines up to `limit`. `stack` has room for all slices. */
+/* Finds two slices on lines up to `limit` that overlap partly. `stack` has room for all slices. */
 static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct slice **stack,
     const struct slice *pair[2])
 {
@@ -79,10 +79,11 @@ static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct s
     return false;
 }
 
-/* The sweep finds some pair, and bisecting over lines the one on the lowest line. */
+/* Reports the overlap on the lowest line. lane_overlap() finds any pair: bisecting over its `limit`
+ * finds this one. */
 static void lane_judge_overlap(struct check *check, const struct lane *lane)
 {
-    size_t capacity = lane->count; /* full: array_room makes it twice that */
+    size_t capacity = lane->count; /* "full", so that array_room() doubles it */
     const struct slice **stack = array_room(NULL, lane->count, &capacity, sizeof *stack), *pair[2];
     if (lane_overlap(lane, UINT64_MAX, stack, pair)) {
         uint64_t good = 0, bad = pair[0]->line > pair[1]->line ? pair[0]->line : pair[1]->line;
@@ -100,13 +101,13 @@ static void lane_judge_overlap(struct check *check, const struct lane *lane)
     free(stack);
 }
 
-/* Of two sorted slices the longer stands first: the file must not have it on the higher line. */
+/* Judges that of two slices that start at the same ts the longer one is on the lower line. */
 static void lane_judge_order(struct check *check, const struct lane *lane)
 {
-    uint64_t lowest_shorter =
-        0; /* among the slices at this ts that are shorter than the current one: so go backwards */
+    /* Shorter slices stand behind longer ones: the loop goes backwards. */
+    uint64_t lowest_shorter = 0; /* the lowest line of a shorter slice at this ts; 0: none */
     int64_t ts = 0, end = 0;
-    uint64_t lowest = 0; /* among those as short as the current one, and the shorter ones */
+    uint64_t lowest = 0; /* the lowest line of a slice at this ts that is not longer */
     for (size_t i = lane->count; i-- > 0;) {
         const struct slice *slice = &lane->slices[i];
         if (slice->ts != ts || !lowest) lowest_shorter = lowest = 0;
@@ -147,12 +148,13 @@ const struct slice *lane_slice_at(const struct lane *lane, int64_t ts)
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts)
 {
     size_t low = 0, high = lane->count;
-    while (low < high) { /* past the last that starts at ts or before */
+    while (low < high) { /* `low` ends behind the last slice that starts at ts or before */
         size_t middle = low + (high - low) / 2;
         if (lane->slices[middle].ts <= ts) low = middle + 1;
         else high = middle;
     }
-    /* The one that starts last may have ended: one that encloses it lies a few steps before. */
+    /* The last of them may have ended before ts: a slice that encloses it stands a few places
+     * before. */
     for (int steps = 0; low-- > 0 && steps < 4096; steps++)
         if (lane->slices[low].end > ts) return &lane->slices[low];
     return NULL;

@@ -1,16 +1,16 @@
-/* What the rows of a trace add up to: see check.h. */
+/* Adds up the rows of a trace: struct sums in check.h. */
 #include "tools/custream/check/check.h"
 
 #include <yyjson.h>
 
-/* Lower ids of async spans are process ranges, others ranges of a thread that could not nest. */
+/* Async spans with lower ids are process ranges, others a thread's ranges that could not nest. */
 #define CROSSING_SPANS (UINT64_C(1) << 40)
 
 static const char *const work_categories[WORK_KINDS] = {
     "kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range", "overhead"};
 enum { OVERHEAD = 5 };
 
-/* 0: it has none. */
+/* Returns a member that is a natural number; 0: there is none. */
 static uint64_t natural(yyjson_val *object, const char *name)
 {
     uint64_t number = 0;
@@ -34,7 +34,8 @@ void sums_free(struct sums *sums)
 
 /* --- which rows are records --- */
 
-/* A range in several parts counts where it ends if it was pushed, a process's where it began. */
+/* Whether a row of a range counts. A range in several parts counts once: a thread's in the part
+ * where it ends, a process's in the part where it begins. */
 static bool annotation_counts(const struct event *event)
 {
     static const char *const goes_on[] = {
@@ -95,7 +96,8 @@ static void work_add(struct sums *sums, const struct event *event, int kind)
 
 /* --- losses --- */
 
-/* Calls and pieces of GPU work: a slice has one of the two, or both. */
+/* Adds the lost calls and pieces of GPU work of a cs_loss slice, which has one of the two numbers
+ * or both. */
 static bool loss_add(const struct event *event)
 {
     struct sums *sums = &event->check->sums;

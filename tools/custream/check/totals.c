@@ -1,4 +1,4 @@
-/* Rules 10 and 12: the trailer's totals against what the rows add up to. */
+/* Judges rules 10 and 12: the trailer's totals agree with what the rows add up to. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/trace/format.h"
 #include "tools/custream/verdict.h"
@@ -8,12 +8,14 @@
 
 #define LINE(n) ((unsigned long long)(n))
 
-/* The recorder keeps so many calls whose work is awaited; numbers count up. */
+/* The recorder remembers this many calls whose work is awaited. As correlations count up, with a
+ * higher one it may have forgotten calls. */
 #define CALLS_KEPT (UINT64_C(1) << 18)
-/* It lists so many windows, and groups of objects as long as the trailer has room. */
+/* The recorder lists at most WINDOWS_LISTED windows. It lists all groups of objects never destroyed
+ * if they are fewer than GROUPS_SURE and the trailer is shorter than TRAILER_SURE bytes. */
 enum { WINDOWS_LISTED = 64, GROUPS_SURE = 100, TRAILER_SURE = 48 * 1024 };
 
-/* What is judged, and with what. */
+/* The totals that are judged, and what they have to agree with. */
 struct judged {
     struct check *check;
     struct sums *sums;
@@ -25,7 +27,7 @@ struct judged {
 
 #define BREACH(judged, rule, ...) check_breach((judged)->check, (judged)->line, rule, __VA_ARGS__)
 
-/* totals.NAME, or totals.gpu.NAME, is what was counted. */
+/* Judges that a total, object.NAME, is what was counted. `path`: of the object, for the message. */
 static bool agrees(const struct judged *j, const cJSON *object, const char *path, const char *name,
     uint64_t count, const char *what)
 {
@@ -82,7 +84,7 @@ static bool work_agrees(const struct judged *j)
                        "pieces of GPU work without a correlation");
 }
 
-/* A file is a sample as a whole or not at all. */
+/* Judges that header and trailer give the same sampling: it never changes in a file. */
 static bool sample_agrees(const struct judged *j)
 {
     const cJSON *gpu = member_of(j->totals, "gpu"),
@@ -99,7 +101,7 @@ static int call_by_correlation(const void *left, const void *right)
     return a->correlation == b->correlation ? 0 : a->correlation < b->correlation ? -1 : 1;
 }
 
-/* By stream and thread, then by time. */
+/* Orders calls by stream and thread, then by time. */
 static int call_by_place(const void *left, const void *right)
 {
     const struct call *a = left, *b = right;
@@ -109,7 +111,7 @@ static int call_by_place(const void *left, const void *right)
     return a->ts == b->ts ? 0 : a->ts < b->ts ? -1 : 1;
 }
 
-/* Each piece of work to its call. How many have theirs in no row of this file. */
+/* Finds the call of each piece of work. Returns how many pieces have no call in this file. */
 static uint64_t works_match(struct sums *sums)
 {
     uint64_t foreign = 0;
@@ -129,7 +131,8 @@ static uint64_t works_match(struct sums *sums)
     return foreign;
 }
 
-/* An arrow leads to each piece of work whose call is in the file; one may miss at a sudden end. */
+/* Judges that an arrow leads to each piece of work whose call is in the file. After a sudden end
+ * one may be missing. */
 static bool arrows_agree(const struct judged *j, uint64_t foreign)
 {
     const uint64_t here = j->sums->work_count - foreign, arrows = j->sums->arrows;
@@ -148,13 +151,15 @@ static bool arrows_agree(const struct judged *j, uint64_t foreign)
         LINE(arrows), LINE(here));
 }
 
-/* Launches on one stream without work behind which later work came. `least`: by the same thread, in
- * the order that the recorder met; `most`: by any, as far as times tell. */
+/* Counts the launches on one stream that have no work although a later call has. `least`: a later
+ * call of the same thread, so that the recorder met them in this order; `most`: a later call of any
+ * thread, as far as times tell. */
 static void passed_on_stream(
     const struct call *from, const struct call *end, uint64_t *least, uint64_t *most)
 {
     enum { UNSURE_NS = 1000000 };
-    int64_t last = INT64_MIN, last_of_thread = INT64_MIN; /* when a call was made whose work came */
+    /* When the last call with work was made: by any thread, and by the current one. */
+    int64_t last = INT64_MIN, last_of_thread = INT64_MIN;
     for (const struct call *call = from; call < end; call++)
         if (call->works && call->ts > last) last = call->ts;
     for (const struct call *call = end; call-- > from;) {
@@ -178,7 +183,7 @@ static void launches_passed(struct sums *sums, uint64_t *least, uint64_t *most)
     }
 }
 
-/* Whether something hides a launch, or keeps it from making work, that no row tells of. */
+/* Whether a launch may be hidden, or kept from making work, by something that no row shows. */
 static bool launches_hidden(const struct judged *j, const cJSON *gpu)
 {
     const char *source = text_member(gpu, "source");
@@ -194,11 +199,12 @@ static bool missing_launches_agree(const struct judged *j)
     const cJSON *gpu = member_of(j->totals, "gpu");
     const double said = number_in(gpu, "launches_without_kernel");
     uint64_t least, most;
-    if (!gpu || j->part >= 2) return true; /* those of an earlier part are among them */
-    if (said < 0 && member_of(j->totals, "recovered")) return true; /* no row tells */
+    if (!gpu || j->part >= 2) return true; /* this total has launches of earlier parts too */
+    if (said < 0 && member_of(j->totals, "recovered"))
+        return true; /* custream recover cannot tell it from the rows */
     if (said < 0) return BREACH(j, 12, "the trailer has no %s", name);
     launches_passed(j->sums, &least, &most);
-    if (!j->complete) { /* what came behind them may not be in the file, nor they */
+    if (!j->complete) { /* the launches, or the later work, may be missing from the file */
         most = j->sums->lost_calls;
         for (size_t i = 0; i < j->sums->call_count; i++)
             most += j->sums->calls[i].launches && !j->sums->calls[i].works;
@@ -219,19 +225,20 @@ static bool missing_launches_agree(const struct judged *j)
 /* --- windows --- */
 
 struct window {
-    int64_t from, to; /* to: INT64_MAX where it is open */
+    int64_t from, to; /* to: INT64_MAX while the window is open */
 };
 
 static int64_t ns_of(double us) { return llrint(us * 1000); }
 
-/* In a run of hours the scale of old times gets coarser; a row was written on the finer one. */
+/* Whether a time in the trailer and a time in a row are the same. After hours the recorder keeps
+ * old times more coarsely than the rows that it has written. */
 static bool is_same_time(int64_t a, int64_t b, const struct window *window)
 {
     const int64_t hour = INT64_C(3600000000000), coarse = 1000000;
     return a == b || (window->to > hour && llabs(a - b) <= coarse);
 }
 
-/* The windows that are listed; how many, -1: one is not as it should be. */
+/* Reads the listed windows. Returns how many; -1: one is not as it should be. */
 static int windows_read(const cJSON *list, struct window *windows)
 {
     int n = 0;
@@ -247,12 +254,12 @@ static int windows_read(const cJSON *list, struct window *windows)
 static bool lies_in(const struct gap *gap, const struct window *window)
 {
     if (gap->end - gap->ts <= 1 || gap->ts >= window->to || gap->end <= window->from)
-        return false; /* one that has no length is a nanosecond long */
+        return false; /* a gap without a length is written as one nanosecond */
     return !is_same_time(gap->ts, window->to, window) &&
            !is_same_time(gap->end, window->from, window);
 }
 
-/* Nothing was recorded in a gap, so none lies in a window. */
+/* Judges that no gap lies in a window: nothing was recorded in a gap. */
 static bool gaps_agree(const struct judged *j, const struct window *windows, int n)
 {
     for (size_t i = 0; i < j->sums->gap_count; i++)
@@ -267,7 +274,7 @@ static bool gaps_agree(const struct judged *j, const struct window *windows, int
     return true;
 }
 
-/* Between two windows stands a gap, once the file has begun. */
+/* A cs_window slice begins where a window ends, unless that was before the file's first call. */
 static bool windows_part(const struct judged *j, const struct window *windows, int n)
 {
     for (int w = 0; w < n; w++) {
@@ -282,7 +289,7 @@ static bool windows_part(const struct judged *j, const struct window *windows, i
     return true;
 }
 
-/* How long it was recorded: windows that are over, and the open one until the trailer. */
+/* Judges recorded_us: all closed windows, and the open one until the trailer was written. */
 static bool recorded_time_agrees(
     const struct judged *j, const cJSON *said, const struct window *windows, int n)
 {
@@ -308,7 +315,7 @@ static bool windows_agree(const struct judged *j)
     if (opened < 0 || n < 0 || !cJSON_IsArray(last))
         return BREACH(j, 12, "totals.windows: opened, and a list of the last with from_us each");
     if (member_of(said, "untold") || (!n && !j->complete))
-        return true; /* some steps are missing; or it was shortened to fit */
+        return true; /* some steps were not recorded; or the list was left out to fit */
     if (n != (opened < WINDOWS_LISTED ? opened : WINDOWS_LISTED))
         return BREACH(
             j, 12, "totals.windows.opened is %.15g, and %d windows are listed", opened, n);
@@ -319,7 +326,8 @@ static bool windows_agree(const struct judged *j)
     return !j->complete || j->part || windows_part(j, windows, n);
 }
 
-/* What all parts have, in the first as much as itself. `earlier`: so much more in a later one. */
+/* Judges a total of all parts so far: in part 1 it is the part's own, in a later part at least that
+ * and `earlier`, what deleted parts had. */
 static bool in_parts_agrees(
     const struct judged *j, const char *name, const char *what, double own, double earlier)
 {
@@ -362,7 +370,8 @@ static bool parts_agree(const struct judged *j)
                number_in(j->totals, "parts_deleted"), j->part);
 }
 
-/* The groups are all that there are but in a long list, which may have been cut. */
+/* Judges the totals of leaked objects: each is the sum of its groups, or more if the list is long
+ * and may have been cut. */
 static bool leaks_agree(const struct judged *j)
 {
     static const char *const kinds[][2] = {
@@ -394,13 +403,15 @@ bool totals_judge(struct check *check, uint64_t line)
         .totals = totals,
         .complete = !check->cut && !member_of(totals, "ended"),
         .part = number_or_0(totals, "part")};
-    /* What is missing from a window, or what a file without totals had, nobody knows. */
+    /* A merge or a cut writes no `recorded` for a window, or if a file has no totals: nothing to
+     * compare. */
     if ((check->merged || check->is_cut_out) && !member_of(totals, "recorded")) return true;
     if (!losses_agree(&j)) return false;
     if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded,
             "rows of calls, callbacks, delays, ranges and marks"))
         return false;
-    if (check->merged) return work_agrees(&j); /* the rest is said of each process, not of all */
+    if (check->merged)
+        return work_agrees(&j); /* the other totals are given for each process alone */
     if (!agrees(&j, totals, "totals.", "calls", check->sums.driver_calls, "rows of driver calls"))
         return false;
     if (!work_agrees(&j) || !sample_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) ||
@@ -423,8 +434,9 @@ static void gpu_make(cJSON *totals, const struct check *check)
     json_add_number(gpu, "lost", (double)check->sums.lost_work);
 }
 
-/* `before`: totals of the part before this one; `last`: of this part's last flush; or NULL. The
- * oldest part goes when a new one has begun, which only the last flush knows. */
+/* Adds the totals of a part. `before`: totals of the part before; `last`: of this part's last
+ * flush; each may be NULL. Once a part has begun the oldest one is deleted, which only the last
+ * flush knows. */
 static void part_make(cJSON *totals, struct check *check, const cJSON *before, const cJSON *last)
 {
     static const char *const of_deleted[] = {"parts_deleted", "recorded_in_deleted_parts"};
@@ -479,13 +491,12 @@ void totals_state(struct check *check)
     struct cs_verdict verdict;
     char list[512];
     verdict_read(&verdict, check->whole, list, sizeof list);
-    verdict.lost_calls = check->sums.lost_calls; /* of this part */
+    verdict.lost_calls = check->sums.lost_calls; /* this part's alone */
     verdict.lost_work = check->sums.lost_work;
     verdict.without_call =
         (cs_u64)number_or_0(member_of(member_of(check->whole, "totals"), "gpu"), "without_call");
     if (check->merged) verdict.cause = "one of the merged traces is", verdict.no_gpu_times = false;
-    if (check->is_cut_out)
-        verdict.complete = true; /* nobody expects the end of the process there */
+    if (check->is_cut_out) verdict.complete = true; /* a cut need not have the end of the process */
     const size_t n = cs_verdict_state(check->state, sizeof check->state, 0, &verdict);
     if (check->is_cut_out)
         cs_verdict_put(check->state, sizeof check->state, n, ", a cut of %.3f s out of a trace",
@@ -509,7 +520,7 @@ bool audit_row_judge(struct check *check, uint64_t line, yyjson_val *args)
     return true;
 }
 
-/* How often the listed pairs were met; negative: one of them is not as it should be. */
+/* Returns how often the listed pairs were met; negative: a pair is not as it should be. */
 static double listed(const cJSON *hazards)
 {
     double sum = 0;
