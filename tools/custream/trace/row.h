@@ -112,7 +112,7 @@ struct trace_sink {
     bool (*enough)(void *of); /* true: reading stops, and the file counts as whole; may be NULL */
 };
 
-enum trace_end { TRACE_WHOLE, TRACE_CUT /* the file ends inside its events */, TRACE_UNREADABLE };
+enum trace_end { TRACE_WHOLE, TRACE_CUT /* it ends in its events or trailer */, TRACE_UNREADABLE };
 
 /* Reads the file into the sink. TRACE_UNREADABLE: `error` says why, in one line. */
 enum trace_end trace_read(

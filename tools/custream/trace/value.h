@@ -10,7 +10,7 @@
 struct yyjson_doc;
 struct yyjson_val;
 
-/* Text that grows. */
+/* A text that grows. */
 struct rope {
     char *at;
     size_t length, capacity;
