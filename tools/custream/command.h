@@ -15,12 +15,12 @@ enum command_status {
     STATUS_OK = 0,
     STATUS_BROKEN = 1,    /* check: a trace was read and breaks a rule; ctl: the process refused */
     STATUS_UNUSABLE = 2,  /* wrong usage, or a file that cannot be read as a trace at all */
-    STATUS_CONDITION = 3, /* report, diff: what --fail-if asks for holds */
+    STATUS_CONDITION = 3, /* report, diff: a condition of --fail-if holds */
     STATUS_NOT_EXECUTABLE = 126,
     STATUS_NOT_FOUND = 127,
 };
 
-/* command_run() and so on, each called with its own name as argv[0]. */
+/* Declares command_run() and so on. Each is called with its own name as argv[0]. */
 #define COMMAND(name, place, summary) int command_##name(int argc, char **argv);
 #define ROW(...)
 #include "tools/custream/commands.def"

@@ -1,4 +1,4 @@
-/* Values and texts as people read them, and numbers as programs do. */
+/* Shows values and texts to people, and numbers to programs. */
 #ifndef CS_TOOLS_SHOW_H
 #define CS_TOOLS_SHOW_H
 

@@ -12,7 +12,7 @@ struct listener {
     bool asked, answers;
     bool named; /* a complaint has named it */
     struct about about;
-    char command[96]; /* "python3.11 train.py": executable, first word */
+    char command[96]; /* "python3.11 train.py": executable, first argument */
 };
 
 struct listeners {

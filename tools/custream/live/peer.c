@@ -114,7 +114,7 @@ bool peer_find(struct peer *peer, int pid)
 {
     int group = pid;
     *peer = (struct peer){.pid = pid, .own_pid = pid, .fd = -1};
-    if (access("/proc/self/status", R_OK)) return true; /* no /proc: nothing is known beforehand */
+    if (access("/proc/self/status", R_OK)) return true; /* without /proc nothing more is known */
     if (!status_number(pid, "Tgid", &group)) return fail(peer, "no process %d", pid);
     peer->pid = group; /* `pid` may be a thread's number */
     if (!status_number(group, "Uid", &peer->uid))

@@ -13,7 +13,8 @@ struct cs_rings_stream;
 struct mend_to;
 /* Adds a row if it keeps the rules of `custream check`. Returns whether it does. */
 bool mend_put(struct mend_to *to, const char *row);
-/* Returns the end of the last slice on a lane, in nanoseconds. `named`: the lane has a name. */
+/* Returns the end of the last slice on a lane, in nanoseconds. `named`: the lane needs no
+ * row with its name. */
 int64_t mend_lane_filled(struct mend_to *to, uint32_t pid, uint32_t tid, bool *named);
 /* Returns the earliest time, `from` or later, that lies inside no slice of the lane: a slice that
  * begins then cuts none in two. */
@@ -27,7 +28,7 @@ struct torn_more rings_more(struct rings *rings, int trace);
 /* Adds a row for each record that is neither in the trace nor in the bytes of rings_more(). */
 void rings_rows(struct rings *rings, struct mend_to *to);
 
-/* --- record_row.c: a record as a row, as far as the record alone tells --- */
+/* --- record_row.c: makes a row of a record, with what that record holds --- */
 
 /* Finds the texts in `bytes`, by their numbers. Takes over `bytes`. */
 void record_texts_read(struct record_texts *texts, char *bytes, size_t size);

@@ -47,7 +47,7 @@ bool rings_add(const struct rings *rings);
  * trailer with the totals of all rows, which the code of `custream check` counts. */
 enum mend_end {
     MEND_WHOLE,   /* the trace is whole: nothing is to be done */
-    MEND_TORN,    /* mend_write() or mend_in_place() makes it whole */
+    MEND_TORN,    /* mend_write() or mend_in_place() makes the trace whole */
     MEND_USELESS, /* `why` says why nothing can be done */
 };
 /* What is known of the process; NULL: not known. */

@@ -52,7 +52,7 @@ struct told {
 /* A trace that has ended. */
 struct told_trace {
     const char *path;
-    struct cJSON *trailer; /* NULL: it has no end that can be read */
+    struct cJSON *trailer; /* NULL: the trace has no end that can be read */
     const char *by; /* what ended the process before the library could say anything; or NULL */
     bool quiet;
     bool apart; /* the path leads to another folder for the watcher than for the process */

@@ -9,15 +9,15 @@
 
 struct watch_plan {
     bool quiet;  /* prints no closing lines */
-    bool report; /* ends with the first screen of a report */
+    bool report; /* prints the first screen of a report at the end */
     bool off;    /* there will be no traces */
-    bool unseen; /* it has been said that the program cannot be traced */
+    bool unseen; /* the user was told that the program cannot be traced */
 };
 
 /* Makes the watcher, before exec, and sets CS_WATCH_VARIABLE to its name. False: there is none. */
 bool watch_start(const struct watch_plan *plan);
 
-/* exec has failed: there is nothing to watch. */
+/* Ends the watcher: exec has failed, so there is nothing to watch. */
 void watch_cancel(void);
 
 #endif
