@@ -316,7 +316,7 @@ static void take_parts(struct taken *taken, struct extract *extract, const char 
  * Returns -1 with errno. */
 static int extract_find(struct extract *extract, char path[TRACE_ROOM])
 {
-    /* How long all answers together, and at least each one, are waited for. A process that does not
+    /* The time to wait for all answers together, and at least for each. A process that does not
      * answer by then counts as it answered before. */
     enum { TOGETHER_MS = 3000, EACH_MS = 100 };
     static long until;

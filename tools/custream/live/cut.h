@@ -8,7 +8,7 @@
 
 #include "tools/custream/live/peer.h"
 
-/* What is cut out of the trace of one process. */
+/* The span that is cut out of the trace of one process. */
 struct extract {
     int pid;
     const char *trace;             /* its path, as the process names it */

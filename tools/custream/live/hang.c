@@ -10,7 +10,7 @@
 static const char NAME[] = "custream hang";
 enum { TAIL = 64 << 20 };
 
-/* What the trace of one process says now. */
+/* The state of one process, as its trace tells it now. */
 struct state {
     struct run run;
     struct report report;

@@ -22,7 +22,7 @@ struct file_at {
     unsigned long long device, inode;
 };
 
-/* What a process says of itself; the texts point into `line`, its answer. */
+/* The answer of a process about itself; the texts point into `line`. */
 struct about {
     int rank;             /* -1: it has none */
     bool recording, full; /* full: its file may not grow any more */

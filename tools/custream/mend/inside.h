@@ -33,7 +33,7 @@ void rings_rows(struct rings *rings, struct mend_to *to);
 /* Finds the texts in `bytes`, by their numbers. Takes over `bytes`. */
 void record_texts_read(struct record_texts *texts, char *bytes, size_t size);
 
-/* What the rows of one thread need: where they go, what numbers in records mean, and the lane. */
+/* The lane of one thread, with all that making its rows from records takes. */
 struct record_lane {
     struct mend_to *to;
     const struct record_texts *texts;

@@ -50,7 +50,7 @@ enum mend_end {
     MEND_TORN,    /* mend_write() or mend_in_place() makes the trace whole */
     MEND_USELESS, /* `why` says why nothing can be done */
 };
-/* What is known of the process; NULL: not known. */
+/* Facts about the process; NULL: not known. */
 struct mend_known {
     const char *by;             /* what ended it: "SIGKILL" */
     const struct cJSON *before; /* the trailer of the part before this one */

@@ -13,7 +13,7 @@
 
 /* --- watch.c --- */
 
-/* How many descriptors one process takes, and how many stay free for all else. */
+/* Numbers of descriptors: for one process, and kept free for all else. */
 enum { WATCH_OF_ONE = 5, WATCH_KEPT_FREE = 16 };
 
 struct watched {
@@ -28,7 +28,7 @@ _Noreturn void watch_run(struct watched *watched);
 
 /* --- tell.c: what the watcher says on stderr --- */
 
-/* What the watcher has said of a run so far, and what it keeps for the end. */
+/* The state of the watcher's messages about a run: what it has said, and sums for the end. */
 struct told {
     const char *folder; /* the folder in which it was started: paths are shown from there */
     bool quiet;
