@@ -19,9 +19,10 @@ static void side_put(
     for (size_t row = runs->row_count; row--;)
         if (!strcmp(table_text(runs, row, "side"), side_name[side])) count++, first = row;
     const char *program = table_text(runs, first, "program");
-    if (count == 1)
-        snprintf(line, sizeof line, "%s: %s (process %.0f).", title, program,
-            table_number(runs, first, "pid"));
+    const double pid = table_number(runs, first, "pid");
+    if (count == 1 && !isnan(pid))
+        snprintf(line, sizeof line, "%s: %s (process %.0f).", title, program, pid);
+    else if (count == 1) snprintf(line, sizeof line, "%s: %s (process not known).", title, program);
     else
         snprintf(line, sizeof line, "%s: %zu runs of %s; times are those of the middle one.", title,
             count, program);

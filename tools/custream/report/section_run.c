@@ -236,7 +236,7 @@ static void run_table(struct report *report, const struct run *run)
     const struct streams streams = streams_of(run);
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
     TABLE_PUT(table, run_columns, CELL(run->program ? text_in(run, run->program) : NULL),
-        CELL(run->pid), CELL(rank_of(run)), CELL(run_source(run)), CELL(wall),
+        CELL(run->pid ? run->pid : NAN), CELL(rank_of(run)), CELL(run_source(run)), CELL(wall),
         CELL(run->call_count), CELL(run->work_count + run->sampled_count),
         CELL(run_sample(run) ? run_sample(run) : NAN), CELL(calling_threads(run)),
         CELL(streams.used), CELL(streams.unused), CELL(whole_of(report, run)), CELL(lost.calls),

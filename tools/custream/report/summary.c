@@ -7,17 +7,19 @@ enum { DEVICES_TOLD = 8 };
 static void run_tell(struct line *line, const struct table *run)
 {
     const char *source = table_text(run, 0, "source"), *program = table_text(run, 0, "program");
-    const double rank = table_number(run, 0, "rank"), calls = table_number(run, 0, "calls"),
-                 threads = table_number(run, 0, "threads"),
+    const double rank = table_number(run, 0, "rank"), pid = table_number(run, 0, "pid"),
+                 calls = table_number(run, 0, "calls"), threads = table_number(run, 0, "threads"),
                  streams = table_number(run, 0, "streams"),
                  unused = table_number(run, 0, "unused_streams"),
                  works = table_number(run, 0, "works"), sample = table_number(run, 0, "sample");
     const bool times = works > 0 || strcmp(source, "none");
     line_add(line, "%s (", *program ? program : "The program");
     if (!isnan(rank)) line_add(line, "rank %.0f, ", rank);
-    line_add(line, "process %.0f) ran for %s: %s call%s on %s thread%s, ",
-        table_number(run, 0, "pid"), SHOWN(UNIT_NS, table_number(run, 0, "wall_ns")),
-        SHOWN(UNIT_COUNT, calls), plural(calls), SHOWN(UNIT_COUNT, threads), plural(threads));
+    if (isnan(pid)) line_add(line, "process not known");
+    else line_add(line, "process %.0f", pid);
+    line_add(line, ") ran for %s: %s call%s on %s thread%s, ",
+        SHOWN(UNIT_NS, table_number(run, 0, "wall_ns")), SHOWN(UNIT_COUNT, calls), plural(calls),
+        SHOWN(UNIT_COUNT, threads), plural(threads));
     if (times) line_add(line, "%s pieces of GPU work on ", SHOWN(UNIT_COUNT, works));
     line_add(line, "%s stream%s", SHOWN(UNIT_COUNT, streams), plural(streams));
     if (unused > 0) line_add(line, " (%s more without work)", SHOWN(UNIT_COUNT, unused));
