@@ -1,4 +1,4 @@
-/* What hooks may do: change a creation, send a call elsewhere, call CUDA, unregister themselves;
+/* Hooks may change a creation, send a call elsewhere, call CUDA, unregister themselves;
  * and what they cannot break. */
 #include "tests/api/rows.h"
 

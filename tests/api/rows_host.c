@@ -36,8 +36,8 @@ ROW(48, "a callback with stream, status and argument")
     CHECK_IS(count_of(&called), 1);
 }
 
-/* What CUDA's thread lets go of is destroyed on another: at the latest by a thread that calls
- * something here. */
+/* An object whose last user is CUDA's thread is destroyed on another: at the latest by a thread
+ * that calls something here. */
 static int gone(CUstream raw)
 {
     custream_t legacy;

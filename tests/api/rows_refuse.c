@@ -1,4 +1,4 @@
-/* What a hook's refusal leaves alone, and what hooks move: the call is not made, nothing is done
+/* A hook's refusal, and what hooks may change: the call is not made, nothing is done
  * for it, and what was under way stays so. */
 #include "tests/api/rows.h"
 

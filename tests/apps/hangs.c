@@ -443,7 +443,7 @@ static void many(void)
     chain();
 }
 
-/* What hangs is followed by so much that ends that it is in no part of 1 MiB that is still there.
+/* The hanging call is followed by much work that ends: no part of 1 MiB that is left has the call.
  */
 static void early(void)
 {

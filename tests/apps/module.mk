@@ -2,7 +2,7 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks asks
-APPS_PLAIN  := $(filter-out asks changes maker runtime runtime_user runtime_deep keeps leaks other_preload front_preload in_constructor null_stream held held_library no_threads scarce interrupts faults graph_copies late_graph crowd slow_cupti hangs,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS_PLAIN  := $(filter-out asks nvtx_module changes maker runtime runtime_user runtime_deep keeps leaks other_preload front_preload in_constructor null_stream held held_library no_threads scarce interrupts faults graph_copies late_graph crowd slow_cupti hangs,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
 APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies late_graph crowd timeline_linked race_linked asks_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
@@ -26,9 +26,9 @@ $(B)/tests/libmaker.so: $(APPS_DIR)/maker.c $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ $(APPS_DRIVER)
 # A module with a copy of NVTX of its own.
-$(B)/tests/libnvtx_module.so: $(APPS_DIR)/nvtx.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+$(B)/tests/libnvtx_module.so: $(APPS_DIR)/nvtx_module.c $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
-	$(CC) $(APPS_FLAGS) -DAPP_MODULE -shared $(LDFLAGS) $< -o $@ -ldl
+	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
 # These run on a real GPU too, so they are linked as programs are.
 $(B)/tests/null_stream $(B)/tests/graph_copies $(B)/tests/late_graph $(B)/tests/crowd: $(B)/tests/%: $(APPS_DIR)/%.c $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)

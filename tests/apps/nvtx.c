@@ -1,25 +1,12 @@
 /*
- * nvtx HOW: ranges, marks and names through NVTX's header-only library, around driver calls. Built
- * a second time as a module that is loaded with dlopen and has a copy of NVTX of its own
- * (nvtx_module below).
- */
+ * nvtx HOW: ranges, marks and names through NVTX's header-only library, around driver calls. */
 #include "tests/apps/app.h"
-#include "tests/apps/step.h"
 
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCuda.h>
 #include <locale.h>
 #include <math.h>
 #include <wchar.h>
-
-#ifdef APP_MODULE
-__attribute__((visibility("default"))) int nvtx_module(void)
-{
-    int level = nvtxRangePushA("of the module");
-    nvtxRangePop();
-    return level;
-}
-#else
 
 static CUfunction empty;
 static CUstream stream;
@@ -436,104 +423,6 @@ static void deep_before(int n)
     for (int i = 200; i < n; i++) nvtxRangePop();
 }
 
-/* A thread's first call tells of the ranges that it has open. A handler has ranges of its own
- * meanwhile, at each instruction of the library; `swaps`: it ends the innermost one for that. */
-static struct step_code stepped = {.library = "libcustream_shim"};
-static int swaps;
-static long handled;
-static void handler(int signal, siginfo_t *info, void *context)
-{
-    (void)signal, (void)info;
-    if (!step_is_in(step_place(context), &stepped)) return;
-    handled++;
-    if (swaps) nvtxRangePop();
-    nvtxRangePushA("of the handler");
-    if (!swaps) nvtxRangePop();
-}
-
-static void *interrupted(void *unused)
-{
-    nvtxRangePushA("around");
-    nvtxRangePushA("within");
-    steps(1);
-    const CUresult result = CU(cuStreamQuery, stream);
-    steps(0);
-    NOTE("result", "%d", (int)result);
-    LEVEL("popped", nvtxRangePop());
-    LEVEL("popped_last", nvtxRangePop());
-    LEVEL("pushed", nvtxRangePushA("behind"));
-    nvtxRangePop();
-    return unused;
-}
-
-/* On a stack of its own, at one place of the library alone, another one in each thread: while a
- * thread's first range is pushed the handler pushes one too, or while its first call is made it
- * ends the range that is open. */
-static long once_at, once_seen;
-static int once_pushes, once_level;
-static void handler_once(int signal, siginfo_t *info, void *context)
-{
-    (void)signal, (void)info;
-    if (!step_is_in(step_place(context), &stepped) || once_seen++ != once_at) return;
-    handled++;
-    once_level = once_pushes ? nvtxRangePushA("of the handler") : nvtxRangePop();
-}
-
-static void *interrupted_once(void *wrong)
-{
-    static char room[1 << 16];
-    const stack_t alternate = {.ss_sp = room, .ss_size = sizeof room},
-                  none = {.ss_flags = SS_DISABLE};
-    sigaltstack(&alternate, NULL);
-    if (!once_pushes) nvtxRangePushA("around");
-    steps(1);
-    if (once_pushes) nvtxRangePushA("around");
-    else CU(cuStreamQuery, stream);
-    steps(0);
-    int open = once_pushes ? 1 + (handled && once_level >= 0) : handled && once_level >= 0 ? 0 : 1;
-    nvtxRangePushA("behind");
-    CU(cuStreamQuery, stream);
-    nvtxRangePop();
-    while (nvtxRangePop() >= 0) open--;
-    if (open) *(long *)wrong += 1;
-    sigaltstack(&none, NULL);
-    return NULL;
-}
-
-static void handlers_once(const char *how)
-{
-    const struct sigaction action = {
-        .sa_sigaction = handler_once, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    long wrong = 0, threads = 0;
-    once_pushes = !strcmp(how, "pushes");
-    step_find(&stepped);
-    sigaction(SIGTRAP, &action, NULL);
-    nvtxRangePushA("of the handler"); /* its text is known by then */
-    nvtxRangePop();
-    for (handled = 1; handled; once_at += once_pushes ? 9 : 4, threads++) {
-        pthread_t thread;
-        handled = once_seen = 0;
-        THREAD(&thread, interrupted_once, &wrong);
-        pthread_join(thread, NULL);
-    }
-    NOTE("threads", "%ld", threads);
-    NOTE("wrong", "%ld", wrong);
-}
-
-static void handlers(const char *how)
-{
-    swaps = !strcmp(how, "swap");
-    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
-    pthread_t thread;
-    step_find(&stepped);
-    sigaction(SIGTRAP, &action, NULL);
-    nvtxRangePushA("of the handler"); /* its text is known by then */
-    nvtxRangePop();
-    pthread_create(&thread, NULL, interrupted, NULL);
-    pthread_join(thread, NULL);
-    NOTE("handled", "%ld", handled);
-}
-
 static void forked(void)
 {
     nvtxRangePushA("around the fork");
@@ -615,8 +504,6 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "spans")) spans(atol(more));
     else if (!strcmp(how, "storm")) storm(atol(more));
     else if (!strcmp(how, "fork")) forked();
-    else if (!strcmp(how, "handlers")) handlers(more);
-    else if (!strcmp(how, "once")) handlers_once(more);
     else if (!strcmp(how, "module")) module(more);
     else if (!strcmp(how, "one_stack")) one_stack();
     app_report();
@@ -624,4 +511,3 @@ int main(int argc, char **argv)
     if (!strcmp(more, "kill")) app_flush(), raise(9);
     return 0;
 }
-#endif

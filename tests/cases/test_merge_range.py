@@ -71,7 +71,7 @@ GAP = slice_("cs_window", "not recorded", HOST, 0, 105, 10, cause="custream ctl 
 
 
 @pytest.mark.parametrize("rows, header, words", [
-    (ROWS[:5], HEADER, "does not have the range: recording was off, or the file is full"),
+    (ROWS[:5], HEADER, "does not have the range: it has another name, recording was off, or the file is full"),
     ((*ROWS, GAP), HEADER, "recording was off in part of it (custream ctl off)"),
     (ROWS, [HEADER[0].replace("\"baseTime", "\"part\":2,\"baseTime"), *HEADER[1:]], "rotates: take CUSTREAM_TRACE_MAX without rotate"),
 ], ids=["missing", "gap", "part"])

@@ -219,7 +219,7 @@ def test_fork(run_app):
 
 def test_ranges_of_a_handler_while_a_thread_tells_of_its_own(run_app):
     """A thread's first call tells of its open ranges: each once, whatever a handler does meanwhile."""
-    run, trace = both(run_app, ["nvtx", "handlers"], env=KEEP_ALL)
+    run, trace = both(run_app, ["nvtx_signals", "handlers"], env=KEEP_ALL)
     run.check()
     own = [e["name"] for e in ranges(trace) if e["name"] != "of the handler"]
     assert own == ["around", "within", "behind"]
@@ -230,7 +230,7 @@ def test_ranges_of_a_handler_while_a_thread_tells_of_its_own(run_app):
 
 def test_a_handler_ends_a_range_while_its_thread_tells_of_it(run_app):
     """The range in its place is told of as well: none begins that nobody has told of."""
-    run, trace = both(run_app, ["nvtx", "handlers", "swap"], env=KEEP_ALL)
+    run, trace = both(run_app, ["nvtx_signals", "handlers", "swap"], env=KEEP_ALL)
     assert int(notes_of(run.check().stderr)["handled"]) > 100
     assert [e["name"] for e in ranges(trace) if e["name"] not in ("of the handler", "within")] == ["around", "behind"]
     assert not [e for e in ranges(trace) if "begin was lost" in e["args"].get("cs.note", "")]
@@ -239,7 +239,7 @@ def test_a_handler_ends_a_range_while_its_thread_tells_of_it(run_app):
 @pytest.mark.parametrize("what", ["pushes", "pops"])
 def test_a_handler_at_one_instruction(run_app, what):
     """On an alternate stack, while the thread's stack of ranges is made, or while the ranges in it are told: no range is lost by it, and none of those behind."""
-    run = run_app(["nvtx", "once", what], env=KEEP_ALL).check()
+    run = run_app(["nvtx_signals", "once", what], env=KEEP_ALL).check()
     notes = notes_of(run.stderr)
     assert int(notes["threads"]) > 20 and notes["wrong"] == "0"
     names = [e["name"] for e in ranges(run.load())]

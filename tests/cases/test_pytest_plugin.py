@@ -77,7 +77,7 @@ def run_pytest(build, package, tmp_path):
 
 def memsets(path):
     trace = Trace(path)
-    assert trace.verdict.startswith("ok")
+    assert re.fullmatch(r"ok(, a cut of \d+\.\d{3} s out of a trace)?", trace.verdict)
     return trace.count()["cuMemsetD8Async"], len([row for row in trace.events if row.get("cat") == "gpu_memset"])
 
 

@@ -151,3 +151,15 @@ def test_the_newest_range_by_its_end(tmp_path):
     path.write_text(path.read_text()[:-250])
     done = custream("merge", "--range=step", "-o", out, path)
     assert done.returncode == 0 and "truncated" in done.stderr
+
+
+def test_a_range_that_cannot_be_cut(tmp_path):
+    """It is there: neither was recording off, nor is the file full."""
+    names = [row for row in GOOD.values() if row["ph"] == "M"]
+    span = {"cat": "user_annotation", "name": "step", "id2": {"local": 7}, "pid": HOST, "tid": 4250}
+    path = tmp_path / "t.json"
+    path.write_text(render(dict(enumerate([*names, {"ph": "b", "ts": 100, **span}, {"ph": "e", "ts": 120, **span}]))))
+    for name, said in (("step", "has a range of that name that is the process's or crosses another one, which cannot be cut out"),
+                       ("stop", "does not have the range: it has another name, recording was off, or the file is full")):
+        done = custream("merge", f"--range={name}", "-o", tmp_path / "o.json", path)
+        assert (done.returncode, done.stderr) == (2, f"custream merge: {path} {said}\n")

@@ -1,5 +1,5 @@
-/* What the planted programs share, by the driver API: the device, its kernels, streams, host
- * functions, gates. */
+/* The shared parts of the planted programs, by the driver API: the device, its kernels, streams,
+ * host functions, gates. */
 #ifndef PLANTED_DEVICE_H
 #define PLANTED_DEVICE_H
 

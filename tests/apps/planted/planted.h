@@ -29,8 +29,8 @@ enum {
     SHORT_US = 1
 }; /* of launch_bound(): how many; the host's own time between two; more than its kernel takes */
 
-/* What a program measured: at least that much is in its trace, but for that of a twin, which main()
- * sets to 0. */
+/* A program's own measurement: at least that much is in its trace, but for that of a twin, which
+ * main() sets to 0. */
 extern struct measured {
     int64_t idle_ns; /* the device's idle time of the planted cause; a host function adds to it on
                         the driver's thread */

@@ -302,22 +302,6 @@ static bool count_put(
     return true;
 }
 
-/* Reads a list of up to 16 numbers of up to nine digits. Returns how many; 0: no such list. */
-enum { VALUE_LIST = 16 };
-static size_t list_of(yyjson_val *list, uint32_t numbers[VALUE_LIST])
-{
-    enum { LARGEST = 999999999 };
-    yyjson_val *below;
-    size_t i, count;
-    if (yyjson_arr_size(list) > VALUE_LIST) return 0;
-    yyjson_arr_foreach(list, i, count, below) {
-        uint64_t number;
-        if (yyjson_is_str(below) || !value_natural(below, &number) || number > LARGEST) return 0;
-        numbers[i] = (uint32_t)number;
-    }
-    return count;
-}
-
 static bool value_put(
     struct packets *p, struct event *e, const struct cs_pf_text *key, yyjson_val *value)
 {
@@ -331,7 +315,7 @@ static bool value_put(
     else if (yyjson_is_str(value)) e->at = string_put(p, e->at, value);
     else if (yyjson_is_bool(value)) e->at = cs_pf_value_bool(&p->pf, e->at, yyjson_is_true(value));
     else if (!json) return number_put(p, &e->at, value, false);
-    else if ((n = list_of(value, numbers))) e->at = cs_pf_value_uints(&p->pf, e->at, numbers, n);
+    else if ((n = value_list(value, numbers))) e->at = cs_pf_value_uints(&p->pf, e->at, numbers, n);
     else e->at = cs_pf_value_json(&p->pf, e->at, p->text.at, p->text.length);
     return true;
 }

@@ -8,6 +8,7 @@
 #include "shim/base/lane.h"
 #include "tools/custream/command.h"
 #include "tools/custream/merge/shapes.h"
+#include "tools/custream/merge/window.h"
 #include "tools/custream/merged.h"
 #include "tools/custream/trace/foreign.h"
 
@@ -113,6 +114,8 @@ static void range_seen(struct file *file, const struct merge_row *row)
     if (!yyjson_equals_str(row->at[ROW_CAT], "user_annotation") ||
         !yyjson_equals_str(row->at[ROW_NAME], file->range))
         return;
+    file->range_crosses |= row->ph == 'b';
+    if (row->ph != 'X') return;
     if (!value_ns(row->at[ROW_TS], &ts) || !value_ns(row->at[ROW_DUR], &duration)) return;
     if (file->range_until >= file->range_from && ts + duration <= file->range_until) return;
     file->range_from = ts;
@@ -138,7 +141,7 @@ static bool survey_row(void *of, struct json *json, char error[256])
     id_seen(file, row.at[ROW_BIND_ID]);
     id_seen(file, row.at[ROW_CORRELATION]);
     yyjson_arr_foreach(row.at[ROW_WAIT_IDS], i, count, waits) id_seen(file, waits);
-    if (row.ph == 'X' && file->range) range_seen(file, &row);
+    if (file->range) range_seen(file, &row);
     if (row.ph == 'M') return name_seen(group, &row), true;
     if (!value_ns(row.at[ROW_TS], &ts) ||
         (row.at[ROW_DUR] && !value_ns(row.at[ROW_DUR], &duration))) {
@@ -539,38 +542,6 @@ static void pids_settle(struct plan *plan)
         }
 }
 
-/* Refuses a window that begins after the last event, as one with a forgotten unit may: 20,30 for
- * 20ms,30ms. The timeline would be empty. */
-static bool judge_window(const struct plan *plan)
-{
-    int64_t end = plan->begin;
-    for (size_t i = 0; i < plan->file_count; i++) {
-        const struct file *file = &plan->files[i];
-        const int64_t last = time_merged(&plan->processes[file->process], file->last);
-        if (file->first <= file->last && last > end) end = last;
-    }
-    const int64_t length = end - plan->begin;
-    if (plan->window[0] <= length) return true;
-    return complained(NAME,
-        "--window begins at %.6f s, and all is over %.6f s after the first event",
-        (double)plan->window[0] / 1e9, (double)length / 1e9);
-}
-
-/* Sets the window to the range's times. */
-static bool range_settle(struct plan *plan)
-{
-    const struct file *file = plan->files;
-    if (file->part)
-        return complained(NAME, "%s rotates: take CUSTREAM_TRACE_MAX without rotate", file->shown);
-    if (file->range_until < file->range_from)
-        return complained(NAME,
-            "%s does not have the range: recording was off, or the file is full", file->shown);
-    plan->windowed = true;
-    plan->window[0] = time_merged(plan->processes, file->range_from) - plan->begin;
-    plan->window[1] = time_merged(plan->processes, file->range_until) - plan->begin;
-    return true;
-}
-
 bool plan_make(struct plan *plan, char **paths, size_t count)
 {
     enum { PROCESSES_MAX = 100000 };
@@ -599,9 +570,9 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     processes_sort(plan);
     ids_settle(plan);
     if (!clocks_settle(plan) || !times_settle(plan)) return false;
-    if (plan->range && !range_settle(plan)) return false;
+    if (plan->range && !window_of_range(plan)) return false;
     if (plan->wall) window_settle(plan);
-    else if (plan->windowed && !judge_window(plan)) return false;
+    else if (plan->windowed && !window_fits(plan)) return false;
     plan->alone = (plan->wall || plan->range) && plan->process_count == 1 && plan->files[0].ours;
     labels_settle(plan);
     pids_settle(plan);

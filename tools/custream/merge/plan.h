@@ -47,6 +47,7 @@ struct file {
     const char *range; /* the name of the range to look for; NULL: none */
     uint64_t skip_to;  /* the byte from which rows count (json.h); 0: all do */
     /* the times of the newest range of that name; until < from: the file has no such range */
+    bool range_crosses; /* a range of that name is an async span */
     int64_t range_from, range_until;
     uint64_t error_ns, part, pid, rows;
     unsigned format; /* 0: the file names none */

@@ -4,6 +4,8 @@
 
 #include "tools/custream/command.h"
 
+static const char NAME[] = "custream merge";
+
 /* Whether the row marks the begin or the end of a stream's life. Only the begin has an origin. */
 static bool is_life(const struct merge_row *row)
 {
@@ -212,4 +214,44 @@ void window_free(struct window *window)
     numbers_free(&window->counted);
     numbers_free(&window->calls);
     numbers_free(&window->begins);
+}
+
+/* --- of a plan --- */
+
+/* Refuses a window that begins after the last event, as one with a forgotten unit may: 20,30 for
+ * 20ms,30ms. The timeline would be empty. */
+bool window_fits(const struct plan *plan)
+{
+    int64_t end = plan->begin;
+    for (size_t i = 0; i < plan->file_count; i++) {
+        const struct file *file = &plan->files[i];
+        const int64_t last = time_merged(&plan->processes[file->process], file->last);
+        if (file->first <= file->last && last > end) end = last;
+    }
+    const int64_t length = end - plan->begin;
+    if (plan->window[0] <= length) return true;
+    return complained(NAME,
+        "--window begins at %.6f s, and all is over %.6f s after the first event",
+        (double)plan->window[0] / 1e9, (double)length / 1e9);
+}
+
+bool window_of_range(struct plan *plan)
+{
+    const struct file *file = plan->files;
+    if (file->part)
+        return complained(NAME, "%s rotates: take CUSTREAM_TRACE_MAX without rotate", file->shown);
+    if (file->range_crosses)
+        return complained(NAME,
+            "%s has a range of that name that is the process's or crosses another one, which "
+            "cannot be cut out",
+            file->shown);
+    if (file->range_until < file->range_from)
+        return complained(NAME,
+            "%s does not have the range: it has another name, recording was off, or the file is "
+            "full",
+            file->shown);
+    plan->windowed = true;
+    plan->window[0] = time_merged(plan->processes, file->range_from) - plan->begin;
+    plan->window[1] = time_merged(plan->processes, file->range_until) - plan->begin;
+    return true;
 }

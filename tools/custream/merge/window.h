@@ -34,6 +34,10 @@ struct window {
     struct numbers begins; /* for a range, by lane and time: 1 if a slice that stays begins then */
 };
 
+/* Returns false, after a complaint, for a window that begins when all is over. */
+bool window_fits(const struct plan *plan);
+/* Sets the plan's window to the times of its range. Returns false after a complaint. */
+bool window_of_range(struct plan *plan);
 /* Reads the file once. Returns false after it has printed a complaint. */
 bool window_survey(struct window *window, const struct file *file, int64_t from, int64_t to);
 /* Whether the row stays. To be called once for each row, in the order of the file. */

@@ -1,4 +1,5 @@
 /* The work that was running when the process ended unexpectedly, or that is running now. */
+#include "tools/custream/model/listed.h"
 #include "tools/custream/model/unfinished.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
@@ -54,90 +55,19 @@ static const struct {
         .words = "not known: GPU times of it were not taken, so it may have ended"},
 };
 
-/* A thread that the trailer lists as being in a call or a host function. */
-struct inside {
-    const char *name, *call, *function;
-    const struct cs_call_info *info; /* the call's row of the call table */
-    double tid, since_us, device, event;
-    uint32_t stream;
-    bool all; /* the thread waits for all streams of its context */
-};
-
 struct running {
     struct report *report;
     const struct run *run;
     bool asked; /* the run is one whose unfinished work is told */
     struct unfinished unfinished;
     struct inside *threads;
-    size_t thread_count, thread_capacity;
+    size_t thread_count;
     const char *unread; /* words about the calls that are missing; NULL: none is known to be */
     const struct work **last; /* by stream: the work that ended last */
     const struct work *last_of_all;
     int64_t as_of,
         gpu_as_of; /* gpu_as_of: the time up to which GPU work was reported; INT64_MIN: not known */
 };
-
-/* --- what the trailer lists --- */
-
-static struct fact listed(const struct run *run, const char *list, unsigned n, const char *member)
-{
-    char path[64];
-    snprintf(path, sizeof path, "totals.%s.%u.%s", list, n, member);
-    const struct fact *fact = run_fact(run, path);
-    return (struct fact){
-        .value = fact ? fact->value : 0, .number = fact && !fact->value ? fact->number : NAN};
-}
-
-static double listed_number(const struct run *run, const char *list, unsigned n, const char *member)
-{
-    return listed(run, list, n, member).number;
-}
-
-static const char *listed_text(
-    const struct run *run, const char *list, unsigned n, const char *member)
-{
-    const text value = listed(run, list, n, member).value;
-    return value ? text_in(run, value) : NULL;
-}
-
-/* Returns the stream of a list's entry, found by its GPU's ordinal and its number; NONE. */
-static uint32_t listed_stream(const struct run *run, const char *list, unsigned n)
-{
-    const double device = listed_number(run, list, n, "device"),
-                 lane = listed_number(run, list, n, "stream");
-    for (uint32_t s = 0; s < run->stream_count; s++)
-        if (run->streams[s].lane == lane && run->devices[run->streams[s].device].ordinal == device)
-            return s;
-    return NONE;
-}
-
-static const struct cs_call_info *call_named(const char *name)
-{
-    for (uint32_t i = 1; name && i < CS_CALL_COUNT; i++)
-        if (!strcmp(cs_call_info[i].name, name)) return &cs_call_info[i];
-    return &cs_call_info[0];
-}
-
-static void threads_read(struct running *r)
-{
-    const struct run *run = r->run;
-    double tid;
-    for (unsigned n = 0; isfinite(tid = listed_number(run, "inside", n, "thread")); n++) {
-        const struct fact all = listed(run, "inside", n, "all");
-        const char *call = listed_text(run, "inside", n, "call");
-        array_add(r->threads, r->thread_count, r->thread_capacity,
-            (struct inside){.name = listed_text(run, "inside", n, "name"),
-                .call = call,
-                .function = listed_text(run, "inside", n, "function"),
-                .info = call_named(call),
-                .tid = tid,
-                .since_us = listed_number(run, "inside", n, "since_us"),
-                .device = listed_number(run, "inside", n, "device"),
-                .event = listed_number(run, "inside", n, "event"),
-                .stream = listed_stream(run, "inside", n),
-                .all = all.value || isfinite(all.number)});
-    }
-}
 
 /* --- words --- */
 
@@ -597,7 +527,7 @@ void section_running(struct report *report, const struct run *run)
         last_works(r);
         unfinished_make(&r->unfinished, run);
         r->unread = unread(r);
-        threads_read(r);
+        r->threads = inside_read(run, &r->thread_count);
     }
     struct table *table = TABLE_NEW(report, "running", "What was running", running_columns);
     const double more = run_number(run, "totals.inside_more", 0);

@@ -194,3 +194,17 @@ uint64_t value_hash(uint64_t before, yyjson_val *value)
     }
     return (hash ^ 0xff) * 0x100000001b3;
 }
+
+size_t value_list(yyjson_val *list, uint32_t numbers[VALUE_LIST])
+{
+    enum { LARGEST = 999999999 };
+    yyjson_val *below;
+    size_t i, count;
+    if (yyjson_arr_size(list) > VALUE_LIST) return 0;
+    yyjson_arr_foreach(list, i, count, below) {
+        uint64_t number;
+        if (yyjson_is_str(below) || !value_natural(below, &number) || number > LARGEST) return 0;
+        numbers[i] = (uint32_t)number;
+    }
+    return count;
+}
