@@ -12,14 +12,18 @@ $(BENCH)/parts: tests/bench/parts.c $(WRITER_ONE) $(B)/obj/shim/base/glibc.o
 $(BENCH)/load $(BENCH)/report: $(BENCH)/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $< -o $@
+# The rows of a trace, read by the command's own code.
+$(BENCH)/rows: tests/bench/rows.c $(filter-out $(B)/obj/tools/custream/main.o,$(CUSTREAM_OBJ)) $(GLIBC_READY)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(filter %.c %.o,$^) $(GLIBC_FLOOR) -o $@ $(CUSTREAM_LIBS)
 
 # Built with the tests, so that it stays buildable.
-TEST_PROGRAMS += $(BENCH)/calls $(BENCH)/parts $(BENCH)/load $(BENCH)/report
+TEST_PROGRAMS += $(BENCH)/calls $(BENCH)/parts $(BENCH)/load $(BENCH)/report $(BENCH)/rows
 
 .PHONY: bench bench-run bench-peers
 bench:
 	+$(MAKE) deps
-	+$(MAKE) all $(BENCH)/calls $(BENCH)/parts $(BENCH)/load $(BENCH)/report
+	+$(MAKE) all $(BENCH)/calls $(BENCH)/parts $(BENCH)/load $(BENCH)/report $(BENCH)/rows
 	@$(MAKE) --no-print-directory -s bench-run
 bench-run:
 	@CUSTREAM_TRACE=off $(BENCH_CALLS) $(BENCH)/calls pass
@@ -36,6 +40,8 @@ bench-run:
 	@$(BENCH)/parts writer $(BENCH)/writer.pftrace
 	@CUSTREAM_TRACE=$(BENCH)/launches.pftrace CUSTREAM_TRACE_MAX=16G $(BENCH_CALLS) CUSTREAM_GPU=auto CUSTREAM_FAKE_DIRECT=0 CUSTREAM_FAKE_KERNEL_NS=2000 $(BENCH)/calls writer
 	@$(BENCH)/report $(B)/custream $(BENCH)/launches.json
+	@$(BENCH)/rows $(BENCH)/launches.json
+	@$(BENCH)/rows $(BENCH)/launches.pftrace
 	@CUSTREAM_TRACE=$(BENCH)/rate.json CUSTREAM_TRACE_MAX=16G $(BENCH_CALLS) $(BENCH)/calls rate
 	@tail -c 2000 $(BENCH)/rate.json | sed -n 's/.*"lost_records":\([0-9]*\).*/lost_at_1m \1 records/p'
 	@$(BENCH)/load $(abspath $(B))/libcustream_shim.so /bin/true

@@ -10,7 +10,7 @@ enum { COMPRESSED_PACKETS = 50, INFLATED_MOST = 16 << 20 };
 
 /* --- the wire --- */
 
-bool varint_next(struct message *message, uint64_t *value)
+static bool long_varint_next(struct message *message, uint64_t *value)
 {
     *value = 0;
     for (unsigned shift = 0; message->at < message->end && shift < 70; shift += 7) {
@@ -19,6 +19,20 @@ bool varint_next(struct message *message, uint64_t *value)
         if (byte < 128) return true;
     }
     return false;
+}
+
+/* Most varints of a trace have one byte. */
+static inline __attribute__((always_inline)) bool short_varint_next(
+    struct message *message, uint64_t *value)
+{
+    if (message->at == message->end || *message->at >= 128) return long_varint_next(message, value);
+    *value = *message->at++;
+    return true;
+}
+
+bool varint_next(struct message *message, uint64_t *value)
+{
+    return short_varint_next(message, value);
 }
 
 static bool fixed_next(struct message *message, size_t n, uint64_t *value)
@@ -35,12 +49,12 @@ static bool fixed_next(struct message *message, size_t n, uint64_t *value)
 static inline __attribute__((always_inline)) bool next(struct message *message, struct field *field)
 {
     uint64_t tag, value;
-    if (message->at >= message->end || !varint_next(message, &tag)) return false;
+    if (message->at >= message->end || !short_varint_next(message, &tag)) return false;
     *field = (struct field){.number = (unsigned)(tag >> 3), .wire = (unsigned)tag & 7};
     switch (field->wire) {
     case CS_WIRE_VARINT:
     case CS_WIRE_BYTES:
-        if (!varint_next(message, &value)) return false;
+        if (!short_varint_next(message, &value)) return false;
         break;
     case CS_WIRE_64:
         if (!fixed_next(message, 8, &value)) return false;
@@ -96,12 +110,14 @@ const struct field *fields_again(struct field_table *table, struct message messa
 
 void *record_of(struct records *records, uint64_t key, size_t size)
 {
+    if (records->last && records->last_key == key) return records->last;
     uint32_t *place = numbers_at(&records->places, key, UINT32_MAX);
     if (*place == UINT32_MAX) {
         *place = (uint32_t)records->count;
         array_add(records->at, records->count, records->capacity, array_zeros(1, size));
     }
-    return records->at[*place];
+    records->last_key = key;
+    return records->last = records->at[*place];
 }
 
 static void records_free(struct records *records)
@@ -310,10 +326,12 @@ static void packet_read(struct pftrace *p, struct message message)
         if (defaults[CS_PF_CLOCK_ID].number) sequence->clock = defaults[CS_PF_CLOCK_ID].value;
         if (track[CS_PF_TRACK_UUID].number) sequence->track = track[CS_PF_TRACK_UUID].value;
     }
-    snapshot_read(p, sequence, in[CS_PF_CLOCK_SNAPSHOT].message);
-    interned_read(p, sequence, in[CS_PF_INTERNED].message);
-    extension_read(p, in[CS_PF_EXTENSION_DESCRIPTOR].message);
-    bundle_read(p, in[CS_PF_CHROME_EVENTS].message);
+    if (in[CS_PF_CLOCK_SNAPSHOT].number)
+        snapshot_read(p, sequence, in[CS_PF_CLOCK_SNAPSHOT].message);
+    if (in[CS_PF_INTERNED].number) interned_read(p, sequence, in[CS_PF_INTERNED].message);
+    if (in[CS_PF_EXTENSION_DESCRIPTOR].number)
+        extension_read(p, in[CS_PF_EXTENSION_DESCRIPTOR].message);
+    if (in[CS_PF_CHROME_EVENTS].number) bundle_read(p, in[CS_PF_CHROME_EVENTS].message);
     const uint64_t at = in[CS_PF_TIMESTAMP].value,
                    ns = timed ? time_of(p, sequence, in[CS_PF_CLOCK_ID].value, at) : 0;
     if (p->ended && (told.at || (event.at && timed))) p->joined = p->read + 1;

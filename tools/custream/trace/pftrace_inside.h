@@ -94,7 +94,8 @@ void row_free(struct pf_row *row);
 /* Records by number. They never move. */
 struct records {
     struct numbers places;
-    void **at;
+    void **at, *last; /* last: the record that was asked for last, whose key is last_key */
+    uint64_t last_key;
     size_t count, capacity;
 };
 /* Returns the key's record; a new one is zeros. */
