@@ -489,7 +489,7 @@ def test_a_column_is_what_pyarrow_says():
 
 def test_the_page_has_each_column(root):
     text = (root / "docs/export.md").read_text(encoding="utf-8")
-    defined = re.findall(r'^COLUMN\((\w+), (\w+), (\w+), "(.*)"\)$', (root / "tools/custream/export/columns.def").read_text(encoding="utf-8"), re.M)
+    defined = re.findall(r'^COLUMN\((\w+), (\w+), (\w+), \w+, "(.*)"\)$', (root / "tools/custream/export/columns.def").read_text(encoding="utf-8"), re.M)
     said = [(table, *row) for table, part in re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", text, re.M | re.S) for row in re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", part, re.M)]
     assert [(table.lower(), name, kind.lower(), says) for table, name, kind, says in defined] == said
     assert {table: dict(columns) for table, columns in schema()["tables"].items()} == {

@@ -8,25 +8,31 @@
 enum { ROWS = 1 << 17 };
 enum type { TYPE_TIME, TYPE_NS, TYPE_WHOLE, TYPE_SMALL, TYPE_REAL, TYPE_TEXT };
 
+enum { KEY_OWN = TRACE_KEY_COUNT };
+
 static const struct {
     enum export_table table;
     enum type type;
+    unsigned key; /* enum trace_key, or KEY_OWN */
     const char *name;
 } columns[COLUMN_COUNT] = {
-#define TABLE(table, name)
-#define COLUMN(table, name, type, says) {TABLE_##table, TYPE_##type, #name},
+#define TABLE(...)
+#define COLUMN(table, name, type, key, says) {TABLE_##table, TYPE_##type, KEY_##key, #name},
 #include "tools/custream/export/columns.def"
 #undef TABLE
 #undef COLUMN
 };
 
-static const char *const tables[TABLE_COUNT] = {
-#define TABLE(table, name) #name,
-#define COLUMN(table, name, type, says)
+static const struct {
+    const char *name;
+    enum export_column begin; /* its columns end where the next table's begin */
+} tables[TABLE_COUNT + 1] = {
+#define TABLE(table, name) {#name, TABLE_##table##_BEGIN},
+#define COLUMN(...)
 #include "tools/custream/export/columns.def"
 #undef TABLE
 #undef COLUMN
-};
+    {NULL, COLUMN_COUNT}};
 
 static const char *const types[] = {[TYPE_TIME] = "time",
     [TYPE_NS] = "ns",
@@ -57,18 +63,17 @@ static bool is_small(enum export_column column)
     return columns[column].type == TYPE_SMALL || columns[column].type == TYPE_TEXT;
 }
 
-static void *room(size_t bytes)
+static size_t value_size(enum export_column column)
 {
-    void *at = array_zeros(1, bytes);
-    return at;
+    return is_small(column) ? sizeof(int32_t) : sizeof(int64_t);
 }
 
 void batch_begin(const struct texts *texts)
 {
     known = texts;
     for (enum export_column c = 0; c < COLUMN_COUNT; c++) {
-        gathered[c].there = room(ROWS / 8);
-        gathered[c].values.whole = room(ROWS * (is_small(c) ? sizeof(int32_t) : sizeof(int64_t)));
+        gathered[c].there = array_zeros(ROWS / 8, 1);
+        gathered[c].values.whole = array_zeros(ROWS, value_size(c));
     }
 }
 
@@ -109,6 +114,19 @@ void batch_put_text(enum export_column column, text value)
     g->values.small[take_row(column)] = (int32_t)g->places[value] - 1;
 }
 
+void batch_take(enum export_table table, const struct trace_row *row, int64_t base)
+{
+    for (enum export_column c = tables[table].begin; c < tables[table + 1].begin; c++) {
+        if (columns[c].key == KEY_OWN) continue;
+        const enum trace_key key = columns[c].key;
+        const int64_t number = row_number(row, key, 0);
+        if (key == KEY_TS) batch_put(c, base + number);
+        else if (key == KEY_DUR) batch_put(c, number > 0 ? number : 0);
+        else if (columns[c].type == TYPE_TEXT) batch_put_text(c, row_word(row, key));
+        else if (row_has(row, key)) batch_put(c, number);
+    }
+}
+
 /* --- out --- */
 
 static void put(const void *at, size_t bytes)
@@ -116,35 +134,32 @@ static void put(const void *at, size_t bytes)
     if (!failed && fwrite(at, 1, bytes, stdout) != bytes) failed = errno ? errno : EIO;
 }
 
-static void put_list(const struct gathered *g, size_t *bytes)
+static uint32_t list_bytes(const struct gathered *g)
 {
-    int32_t end = 0;
-    for (size_t i = 0; i < g->list_count; i++) end += (int32_t)strlen(text_of(known, g->listed[i]));
-    if (bytes) {
-        *bytes = (size_t)end;
-        return;
-    }
-    put(&(int32_t){0}, sizeof end);
-    end = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < g->list_count; i++) bytes += text_length(known, g->listed[i]);
+    return (uint32_t)bytes;
+}
+
+static void put_list(const struct gathered *g)
+{
+    uint32_t end = 0;
+    put(&end, sizeof end);
     for (size_t i = 0; i < g->list_count; i++)
-        end += (int32_t)strlen(text_of(known, g->listed[i])), put(&end, sizeof end);
+        end += (uint32_t)text_length(known, g->listed[i]), put(&end, sizeof end);
     for (size_t i = 0; i < g->list_count; i++)
-        put(text_of(known, g->listed[i]), strlen(text_of(known, g->listed[i])));
+        put(text_of(known, g->listed[i]), text_length(known, g->listed[i]));
 }
 
 static void put_head(enum export_table table)
 {
     char line[4096];
     size_t n = cs_append(line, sizeof line, 0, "{\"table\":\"%s\",\"rows\":%u,\"columns\":[",
-        tables[table], rows[table]);
-    for (enum export_column c = 0, first = 1; c < COLUMN_COUNT; c++) {
-        if (columns[c].table != table) continue;
-        size_t bytes = 0;
-        put_list(&gathered[c], &bytes);
-        n = cs_append(line, sizeof line, n, "%s[\"%s\",\"%s\",%zu,%zu]", first ? "" : ",",
-            columns[c].name, types[columns[c].type], gathered[c].list_count, bytes);
-        first = 0;
-    }
+        tables[table].name, rows[table]);
+    for (enum export_column c = tables[table].begin; c < tables[table + 1].begin; c++)
+        n = cs_append(line, sizeof line, n, "%s[\"%s\",\"%s\",%zu,%u]",
+            c > tables[table].begin ? "," : "", columns[c].name, types[columns[c].type],
+            gathered[c].list_count, list_bytes(&gathered[c]));
     n = cs_append(line, sizeof line, n, "]}\n");
     put(line, n);
 }
@@ -154,8 +169,8 @@ static void put_column(enum export_column column, uint32_t count)
     struct gathered *g = &gathered[column];
     const size_t bits = (count + 7) / 8;
     put(g->there, bits);
-    put(g->values.whole, count * (is_small(column) ? sizeof(int32_t) : sizeof(int64_t)));
-    if (columns[column].type == TYPE_TEXT) put_list(g, NULL);
+    put(g->values.whole, count * value_size(column));
+    if (columns[column].type == TYPE_TEXT) put_list(g);
     memset(g->there, 0, bits);
     for (size_t i = 0; i < g->list_count; i++) g->places[g->listed[i]] = 0;
     g->list_count = 0;
@@ -165,8 +180,8 @@ void batch_flush(enum export_table table)
 {
     if (!rows[table]) return;
     put_head(table);
-    for (enum export_column c = 0; c < COLUMN_COUNT; c++)
-        if (columns[c].table == table) put_column(c, rows[table]);
+    for (enum export_column c = tables[table].begin; c < tables[table + 1].begin; c++)
+        put_column(c, rows[table]);
     rows[table] = 0;
 }
 
@@ -185,12 +200,10 @@ void batch_schema(void)
 {
     printf("{\"version\":%d,\"tables\":{", EXPORT_VERSION);
     for (enum export_table t = 0; t < TABLE_COUNT; t++) {
-        printf("%s\"%s\":{", t ? "," : "", tables[t]);
-        for (enum export_column c = 0, first = 1; c < COLUMN_COUNT; c++) {
-            if (columns[c].table != t) continue;
-            printf("%s\"%s\":\"%s\"", first ? "" : ",", columns[c].name, types[columns[c].type]);
-            first = 0;
-        }
+        printf("%s\"%s\":{", t ? "," : "", tables[t].name);
+        for (enum export_column c = tables[t].begin; c < tables[t + 1].begin; c++)
+            printf("%s\"%s\":\"%s\"", c > tables[t].begin ? "," : "", columns[c].name,
+                types[columns[c].type]);
         printf("}");
     }
     printf("}}\n");

@@ -3,23 +3,21 @@
 #ifndef CS_EXPORT_BATCH_H
 #define CS_EXPORT_BATCH_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "tools/custream/trace/texts.h"
+#include "tools/custream/trace/row.h"
 
 enum export_table {
 #define TABLE(table, name) TABLE_##table,
-#define COLUMN(table, name, type, says)
+#define COLUMN(...)
 #include "tools/custream/export/columns.def"
 #undef TABLE
 #undef COLUMN
     TABLE_COUNT
 };
 
+/* The columns of a table begin with TABLE_..._BEGIN. */
 enum export_column {
-#define TABLE(table, name)
-#define COLUMN(table, name, type, says) COLUMN_##table##_##name,
+#define TABLE(table, name) TABLE_##table##_BEGIN, TABLE_##table##_LESS = TABLE_##table##_BEGIN - 1,
+#define COLUMN(table, name, ...) COLUMN_##table##_##name,
 #include "tools/custream/export/columns.def"
 #undef TABLE
 #undef COLUMN
@@ -33,6 +31,9 @@ void batch_begin(const struct texts *texts);
 void batch_put(enum export_column column, int64_t value);
 void batch_put_real(enum export_column column, double value);
 void batch_put_text(enum export_column column, text value); /* a value of 0 puts null */
+
+/* Puts the values that have a key in columns.def. `base`: what to add to times. */
+void batch_take(enum export_table table, const struct trace_row *row, int64_t base);
 
 /* Ends the current row of the table. Writes the batch if it is full. */
 void batch_row(enum export_table table);

@@ -217,7 +217,14 @@ static void load_range(struct run *run, const struct trace_row *row)
     ADD(run, range,
         (struct range){begin_of(row), end_of(row), thread, row_word(row, KEY_NAME),
             row_word(row, KEY_DOMAIN), 0, has_note(run, row, WORD_BEGAN_EARLIER),
-            has_note(run, row, WORD_GOES_ON)});
+            has_note(run, row, WORD_GOES_ON), 0, 0});
+}
+
+uint32_t run_open_range(const struct run *run, const struct trace_row *row)
+{
+    return row_word(row, KEY_CAT) == run->loading->words[WORD_RANGE]
+               ? numbers_get(&run->loading->open_ranges, row_word(row, KEY_LOCAL), NONE)
+               : NONE;
 }
 
 /* Loads the begin or the end of a process's range: two rows with the same id. */
@@ -230,7 +237,8 @@ static void load_range_end(struct run *run, const struct trace_row *row, bool be
         ADD(run, range,
             (struct range){begin_of(row), INT64_MAX, NONE, row_word(row, KEY_NAME),
                 row_word(row, KEY_DOMAIN), row_word(row, KEY_LOCAL),
-                has_note(run, row, WORD_BEGAN_EARLIER), false});
+                has_note(run, row, WORD_BEGAN_EARLIER), false, row_word(row, KEY_NOTE),
+                (uint32_t)row_number(row, KEY_PID, 0)});
     } else if (*at != NONE) {
         run->ranges[*at].end = begin_of(row);
         run->ranges[*at].continues = has_note(run, row, WORD_GOES_ON);

@@ -129,6 +129,8 @@ struct range {
     text id : 30;       /* a process range's name in the file; 0: a thread's range */
     bool continued : 1; /* this is a piece: the range began in an earlier part */
     bool continues : 1; /* this is a piece: the range goes on in the next part */
+    text note;          /* a process range's note where it begins */
+    uint32_t process;   /* a process range's pid */
 };
 
 /* A time in which events are missing: how many, and why. */
@@ -220,6 +222,10 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
  * must be the run's. */
 void run_take_row(void *run, const struct trace_row *row);
 void run_take_fact(void *run, const struct trace_fact *fact);
+
+/* Returns the index of the process's range that begins or ends with this row and is open; NONE. To
+ * be asked before run_settle(). */
+uint32_t run_open_range(const struct run *run, const struct trace_row *row);
 
 /* The facts that all parts of one run have in common. */
 struct identity {
