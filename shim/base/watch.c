@@ -43,7 +43,7 @@ static void tell(const char *packet, size_t n)
 {
     if (fd >= 0 && write(fd, packet, n) < 0) hang_up();
 }
-#define TELL(literal) tell(literal, sizeof(literal) - 1)
+#define TELL(word) tell(cs_tell_##word, sizeof cs_tell_##word - 1)
 
 void cs_watch_hello(bool quiet)
 {
@@ -54,14 +54,14 @@ void cs_watch_hello(bool quiet)
     if (fd < 0) return;
     const socklen_t size = cs_watch_address(&address, name);
     if (!be_patient() || connect(fd, (struct sockaddr *)&address, size) || !is_our_users()) hang_up();
-    else if (quiet) TELL("hello quiet");
-    else TELL("hello");
+    else if (quiet) TELL(hello_quiet);
+    else TELL(hello);
 }
 
 void cs_watch_file(const char *path, cs_u64 device, cs_u64 inode)
 {
     char packet[CS_WATCH_PACKET];
-    const int n = snprintf(packet, sizeof packet, "file %llu %llu %s", (unsigned long long)device, (unsigned long long)inode, path);
+    const int n = snprintf(packet, sizeof packet, "%s %llu %llu %s", cs_tell_file, (unsigned long long)device, (unsigned long long)inode, path);
     if (fd < 0 || n >= (int)sizeof packet || !strcmp(packet, told)) return;
     strcpy(told, packet);
     tell(packet, (size_t)n);
@@ -71,9 +71,8 @@ bool cs_watch_listens(void) { return fd >= 0; }
 
 void cs_watch_rings(int memfd)
 {
-    static char word[] = "rings";
     _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof memfd)] = {0};
-    struct iovec text = {word, sizeof word - 1};
+    struct iovec text = {(void *)(uintptr_t)cs_tell_rings, sizeof cs_tell_rings - 1};
     struct msghdr packet = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
     struct cmsghdr *right = CMSG_FIRSTHDR(&packet);
     if (fd < 0 || memfd < 0) return;
@@ -84,8 +83,8 @@ void cs_watch_rings(int memfd)
     if (sendmsg(fd, &packet, MSG_NOSIGNAL) < 0) hang_up();
 }
 
-void cs_watch_exec(void) { TELL("exec"); }
-void cs_watch_stays(void) { TELL("stays"); }
+void cs_watch_exec(void) { TELL(exec); }
+void cs_watch_stays(void) { TELL(stays); }
 
 static bool answered(char *answer, size_t size)
 {
@@ -97,16 +96,16 @@ static bool answered(char *answer, size_t size)
 bool cs_watch_end(void)
 {
     char answer[16];
-    TELL("end");
+    TELL(end);
     bool heard = answered(answer, sizeof answer);
     if (!heard) {
-        TELL("spoke");
+        TELL(spoke);
         heard = answered(answer, sizeof answer);
     }
-    for (int i = 0; !strcmp(answer, "wait") && i < WAITS; i++)
-        if (!answered(answer, sizeof answer)) strcpy(answer, "wait"); /* it is at it, and will be done */
-    if (heard && strcmp(answer, "speak")) return true;
-    TELL("speaks");
+    for (int i = 0; !strcmp(answer, cs_reply_wait) && i < WAITS; i++)
+        if (!answered(answer, sizeof answer)) strcpy(answer, cs_reply_wait); /* it is at it, and will be done */
+    if (heard && strcmp(answer, cs_reply_speak)) return true;
+    TELL(speaks);
     return false;
 }
 

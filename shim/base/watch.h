@@ -33,6 +33,11 @@
 #define CS_WATCH_VARIABLE "CUSTREAM_RUN"
 enum { CS_WATCH_PACKET = PATH_MAX + 64 };
 
+/* The words of control.def: cs_tell_end is "end", cs_reply_wait is "wait". */
+#define TELL(name, text) static const char cs_tell_##name[] = text;
+#define REPLY(name, text) static const char cs_reply_##name[] = text;
+#include "shim/base/control.def"
+
 /* What is said of a rule that was used for no stream: its place, its conditions. The library or the watcher says it. */
 #define CS_UNUSED_RULE "rules[%d] was used for no stream (%s)"
 

@@ -70,6 +70,13 @@ static void answer(int fd, const char *text)
     if (!is_shut()) send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+static void refuse(int fd, const char *why)
+{
+    char line[64];
+    snprintf(line, sizeof line, "%s %s\n", cs_answer_error, why);
+    answer(fd, line);
+}
+
 static void take_client(int listener)
 {
     int fd = cs_apart_keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -78,7 +85,7 @@ static void take_client(int listener)
         clients[client_count++] = (struct client){fd, cs_monotonic_ns(), false};
         return;
     }
-    answer(fd, "error this process belongs to another user\n");
+    refuse(fd, "this process belongs to another user");
     close(fd);
 }
 
@@ -89,13 +96,14 @@ static bool has_gone(int fd)
     return poll(&one, 1, 0) > 0 && one.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-/* `custream record` has said `end`, has gone, or is told that somebody else ended it. */
+/* `custream record` has said `end`, has gone, or is told that somebody else ended it, or why (`error`). */
 static void end_record(struct client *client, const char *error)
 {
     static char line[CS_CONTROL_ANSWER];
     client->holds = false;
     cs_ctl_end_record(line, sizeof line);
-    answer(client->fd, error ? error : line);
+    if (error) refuse(client->fd, error);
+    else answer(client->fd, line);
 }
 
 static int holders(void)
@@ -128,7 +136,7 @@ static bool serve(struct client *client)
     }
     if (n <= 0 || has_gone(fd)) return false;
     if (n > CS_CONTROL_REQUEST) {
-        answer(fd, "error the request is too long\n");
+        refuse(fd, "the request is too long");
         return false;
     }
     request[n] = 0;
@@ -136,7 +144,7 @@ static bool serve(struct client *client)
     if (then == CS_CTL_ENDS) end_all_records();
     client->holds = then == CS_CTL_HOLDS;
     if (client->holds && holders() > CLIENTS / 2) { /* others must be able to ask */
-        end_record(client, "error too many record this process at once\n");
+        end_record(client, "too many record this process at once");
         return false;
     }
     answer(fd, line);

@@ -30,14 +30,15 @@ static void one_line(char *text)
         if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
 }
 
-/* One line. */
-__attribute__((format(printf, 3, 4))) static void say(char *answer, size_t room, const char *format, ...)
+/* One line: how it is (control.def), a blank, and the text. */
+CS_PRINTF(4, 5) static void say(char *answer, size_t room, const char *how, const char *format, ...)
 {
+    const size_t before = cs_append(answer, room, 0, "%s ", how);
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(answer, room - 1, format, args);
+    int n = vsnprintf(answer + before, room - before - 1, format, args);
     va_end(args);
-    size_t length = n < 0 ? 0 : (size_t)n < room - 1 ? (size_t)n : room - 2;
+    size_t length = n < 0 ? before : before + (size_t)n < room - 1 ? before + (size_t)n : room - 2;
     answer[length] = 0;
     one_line(answer);
     answer[length] = '\n';
@@ -56,8 +57,8 @@ static void answer_on(char *given, char *answer, size_t room)
 {
     const char *why;
     (void)given;
-    if (cs_window_say(true, &why)) say(answer, room, "ok on: %s", cs_output_path());
-    else say(answer, room, "error %s", why);
+    if (cs_window_say(true, &why)) say(answer, room, cs_answer_ok, "%s: %s", cs_ask_on, cs_output_path());
+    else say(answer, room, cs_answer_error, "%s", why);
 }
 
 static void answer_off(char *given, char *answer, size_t room)
@@ -66,17 +67,17 @@ static void answer_off(char *given, char *answer, size_t room)
     (void)given;
     cs_window_say(false, &why);
     cs_ctl_bring_up_to_date();
-    if (*cs_output_path()) say(answer, room, "ok off: %s", cs_output_path());
-    else say(answer, room, "ok off");
+    if (*cs_output_path()) say(answer, room, cs_answer_ok, "%s: %s", cs_ask_off, cs_output_path());
+    else say(answer, room, cs_answer_ok, "%s", cs_ask_off);
 }
 
 static void answer_flush(char *given, char *answer, size_t room)
 {
     (void)given;
     const bool all = cs_ctl_bring_up_to_date();
-    if (*cs_output_path() && !all) say(answer, room, "error not all of the trace could be written within %d s; the library goes on with it: %s", WRITER_MS / 1000, cs_output_path());
-    else if (*cs_output_path()) say(answer, room, "ok %s", cs_output_path());
-    else say(answer, room, "error nothing was recorded, so there is no file");
+    if (*cs_output_path() && !all) say(answer, room, cs_answer_error, "not all of the trace could be written within %d s; the library goes on with it: %s", WRITER_MS / 1000, cs_output_path());
+    else if (*cs_output_path()) say(answer, room, cs_answer_ok, "%s", cs_output_path());
+    else say(answer, room, cs_answer_error, "nothing was recorded, so there is no file");
 }
 
 /* --- policy --- */
@@ -113,9 +114,9 @@ bool cs_ctl_policy(const char *json, char *error, size_t room)
 static void answer_policy(char *given, char *answer, size_t room)
 {
     char error[1024] = "";
-    if (!*given) say(answer, room, "error policy: no JSON");
-    else if (!cs_ctl_policy(given, error, sizeof error)) say(answer, room, "error %s", error);
-    else say(answer, room, "ok in force for streams that are made from now on%s", acts_at_once() ? "; waits and delays, for all" : "");
+    if (!*given) say(answer, room, cs_answer_error, "%s: no JSON", cs_ask_policy);
+    else if (!cs_ctl_policy(given, error, sizeof error)) say(answer, room, cs_answer_error, "%s", error);
+    else say(answer, room, cs_answer_ok, "in force for streams that are made from now on%s", acts_at_once() ? "; waits and delays, for all" : "");
 }
 
 /* --- status --- */
@@ -151,7 +152,7 @@ static void answer_status(char *given, char *answer, size_t room)
     const char *why = cs_window_why_not(), *path = cs_output_path();
     const struct cs_totals_told told = *path ? cs_totals_told() : (struct cs_totals_told){0};
     bool records = cs_mode_records();
-    say(answer, room, "ok recording: %s%s%s%s; trace: %s; recorded: %llu; lost: %llu; streams: %u; policy: %s; gpu: %s%s", records ? "on" : "off",
+    say(answer, room, cs_answer_ok, "recording: %s%s%s%s; trace: %s; recorded: %llu; lost: %llu; streams: %u; policy: %s; gpu: %s%s", records ? cs_ask_on : cs_ask_off,
         records ? "" : " (", records ? "" : why ? why : "the process is ending", records ? "" : ")", *path ? path : "none", (unsigned long long)told.recorded,
         (unsigned long long)told.lost, live_streams(), policy_in_words(policy, sizeof policy), cs_gpu_source(), cs_gpu_rests() ? ", at rest" : "");
 }
@@ -161,7 +162,7 @@ static void answer_status(char *given, char *answer, size_t room)
 /* Fields in their order, a tab in front of each: none holds one. */
 static void answer_about(char *given, char *answer, size_t room)
 {
-    enum { TEXT = CS_CONTROL_ANSWER / 2 };
+    enum { TEXT_MOST = CS_CONTROL_ANSWER / 2 };
     static char text[CS_CONTROL_ANSWER];
     char program[256];
     int world;
@@ -175,14 +176,17 @@ static void answer_about(char *given, char *answer, size_t room)
     cs_u64 at_device = 0, at_inode = 0;
     if (*trace) cs_output_shown_id(&at_device, &at_inode);
     const unsigned long long device = at_device, inode = at_inode, base = cs_clock_wall_base_ns();
-    const unsigned streams = live_streams(), parts = cs_option_parts(CS_OPTION_TRACE_MAX);
+    const unsigned long long streams = live_streams(), parts = cs_option_parts(CS_OPTION_TRACE_MAX);
     const char *why_not = recording ? "" : why ? why : "the process is ending";
-    size_t n = cs_append(answer, room, 0, "ok");
+    size_t n = cs_append(answer, room, 0, "%s", cs_answer_ok);
 #define FIELD(name, format) \
-    snprintf(text, TEXT, #name "=" format, name); \
+    snprintf(text, TEXT_MOST, #name "=" format, name); \
     one_line(text); \
     n = cs_append(answer, room, n, "\t%s", text);
-    CS_CONTROL_FIELDS(FIELD)
+#define INT(name) FIELD(name, "%d")
+#define NUMBER(name) FIELD(name, "%llu")
+#define TEXT(name) FIELD(name, "%s")
+#include "shim/base/control.def"
 #undef FIELD
     cs_append(answer, room, n, "\n");
 }
@@ -192,7 +196,7 @@ static void answer_record(char *given, char *answer, size_t room)
     const char *why;
     if (cs_mode_records()) cs_ctl_bring_up_to_date(); /* what was recorded before is counted before */
     if (cs_window_hold(CS_HELD_BY_RECORD, &why)) answer_about(given, answer, room);
-    else say(answer, room, "error %s", why);
+    else say(answer, room, cs_answer_error, "%s", why);
 }
 
 void cs_ctl_end_record(char *answer, size_t room)
@@ -200,6 +204,13 @@ void cs_ctl_end_record(char *answer, size_t room)
     cs_window_release(CS_HELD_BY_RECORD);
     cs_ctl_bring_up_to_date();
     if (room) answer_about(NULL, answer, room);
+}
+
+/* A recording that goes on takes any packet for its end (ctl.c). */
+static void answer_end(char *given, char *answer, size_t room)
+{
+    (void)given;
+    say(answer, room, cs_answer_error, "nothing is recorded for this connection");
 }
 
 /* --- all of them --- */
@@ -220,6 +231,6 @@ enum cs_ctl_then cs_ctl_answer(char *words, char *answer, size_t room)
         known[i].answer(given, answer, room);
         return known[i].answer == answer_off ? CS_CTL_ENDS : known[i].answer == answer_record && *answer == 'o' ? CS_CTL_HOLDS : CS_CTL_DONE;
     }
-    say(answer, room, "error %.*s is nothing that this version knows", n < 40 ? (int)n : 40, words);
+    say(answer, room, cs_answer_error, "%.*s %s", n < 40 ? (int)n : 40, words, cs_answer_unknown);
     return CS_CTL_DONE;
 }

@@ -1,6 +1,7 @@
 """The file of rings when something is wrong with it, or somebody looks at it: `recover` comes to an end, and says what it goes without."""
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -100,7 +101,19 @@ def test_rings_of_another_version(killed, tmp_path):
     rings.write_bytes(good.replace(b" layout 2", b" layout 1", 1))
     status, said, complaints = run_all("recover", "-o", tmp_path / "o.json", trace)
     rings.write_bytes(good)
-    assert status == 0 and len(complaints) == 1 and "or of another version" in complaints[0]
+    version = re.search(rb"custream rings\n\0*(\d+\.\d+\.\d+) layout 2", good)[1].decode()
+    assert status == 0 and len(complaints) == 1
+    assert f"written by custream {version} layout 1, and custream {version} layout 2 reads its own alone" in complaints[0]
+
+
+def test_rings_of_another_trace(killed, tmp_path):
+    trace, rings = killed
+    good = rings.read_bytes()
+    for damaged in (b"no rings\0" + good[9:], good[:72] + struct.pack("=Q", 1) + good[80:]):
+        rings.write_bytes(damaged)
+        status, _, complaints = run_all("recover", "-o", tmp_path / "o.json", trace)
+        assert status == 0 and len(complaints) == 1 and "is not the file of rings of this trace" in complaints[0]
+    rings.write_bytes(good)
 
 
 def test_why_there_are_none(killed, tmp_path):

@@ -11,13 +11,15 @@ static int ask(struct peer *peer, const char *request)
     const bool ok = peer_ask(peer, request) && peer_hear(peer, answer);
     peer_close(peer);
     if (!ok) return complain(NAME, "%s", peer->error);
-    if (!strncmp(answer, "ok ", 3) || !strcmp(answer, "ok")) {
-        text_put(stdout, answer[2] ? answer + 3 : "ok");
-        putchar('\n');
-        return STATUS_OK;
+    const char *done = answer_behind(answer, cs_answer_ok);
+    if (!done) {
+        complain(
+            NAME, "process %d: %s", peer->pid, answer_behind(answer, cs_answer_error) ?: answer);
+        return STATUS_BROKEN;
     }
-    complain(NAME, "process %d: %s", peer->pid, strncmp(answer, "error ", 6) ? answer : answer + 6);
-    return STATUS_BROKEN;
+    text_put(stdout, *done ? done : answer);
+    putchar('\n');
+    return STATUS_OK;
 }
 
 int command_ctl(int argc, char **argv)

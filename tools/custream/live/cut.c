@@ -94,7 +94,7 @@ struct extract extract_of(const struct peer *peer, const struct about *about, in
 {
     return (struct extract){.pid = peer->pid,
         .trace = about->trace,
-        .file = about->file,
+        .file = {about->device, about->inode},
         .base = about->base,
         .events_end = about->events_end,
         .parts = (unsigned)about->parts,
@@ -329,18 +329,18 @@ static int extract_find(struct extract *extract, char path[TRACE_ROOM])
         error = errno;
         const bool there = peer_find(&peer, extract->pid);
         peer.until = until > peer_clock_ms() + EACH_MS ? until : peer_clock_ms() + EACH_MS;
-        const bool told = there && peer_ask(&peer, "about") && peer_hear_about(&peer, &about) &&
-                          about.base == extract->base;
+        const bool told = there && peer_ask(&peer, cs_ask_about) &&
+                          peer_hear_about(&peer, &about) && about.base == extract->base;
         peer_close(&peer);
-        const bool same = !told || (about.file.device == extract->file.device &&
-                                       about.file.inode == extract->file.inode);
+        const bool same =
+            !told || (about.device == extract->file.device && about.inode == extract->file.inode);
         if (same && !told && fd < 0 && extract->base)
             fd = trace_find(extract->pid, extract->trace, &(struct file_at){0}, path),
             error = errno;
         if (same) fd = trace_readable(fd), error = fd < 0 && errno != EBADF ? errno : error;
         if (same || strcmp(about.trace, extract->trace)) break;
         if (fd >= 0) close(fd);
-        extract->file = about.file;
+        extract->file = (struct file_at){about.device, about.inode};
         extract->events_end = about.events_end;
     }
     if (fd >= 0 && extract_is(fd, extract)) return fd;

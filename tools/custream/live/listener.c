@@ -75,7 +75,7 @@ static void listener_ask(void *of, struct peer *found)
     listener->asked = true;
     if (peer_is_stopped(peer->pid))
         snprintf(peer->error, sizeof peer->error, "process %d is stopped", peer->pid);
-    else listener->answers = peer_ask(peer, "about");
+    else listener->answers = peer_ask(peer, cs_ask_about);
     if (!listener->answers) peer_close(peer);
 }
 
@@ -149,7 +149,7 @@ void listeners_bring_up_to_date(const char *command, struct listeners *listeners
     static char answer[CS_CONTROL_ANSWER];
     const int patience_ms = listeners->count > 1 ? TOGETHER_MS : ALONE_MS;
     for (int about = 0; about < 2; about++) {
-        listeners_ask(command, listeners, about ? "about" : "flush", patience_ms);
+        listeners_ask(command, listeners, about ? cs_ask_about : cs_ask_flush, patience_ms);
         for (size_t i = 0; i < listeners->count; i++) {
             struct listener *listener = listeners->each[i];
             if (!listener->answers) continue;
@@ -181,10 +181,10 @@ long long listener_file_size(const struct listener *listener)
 {
     struct stat about;
     char path[TRACE_ROOM];
-    const int fd =
-        listener->answers && *listener->about.trace
-            ? trace_find(listener->peer.pid, listener->about.trace, &listener->about.file, path)
-            : -1;
+    const int fd = listener->answers && *listener->about.trace
+                       ? trace_find(listener->peer.pid, listener->about.trace,
+                             &(struct file_at){listener->about.device, listener->about.inode}, path)
+                       : -1;
     const long long size = fd < 0 || fstat(fd, &about) ? -1 : (long long)about.st_size;
     if (fd >= 0) close(fd);
     return size;

@@ -283,7 +283,7 @@ void peer_close(struct peer *peer)
 
 /* --- what a process says of itself --- */
 
-/* The value of a field; "": the process, of an older version, does not send it. */
+/* The value of a field; "": the process does not send it. */
 static const char *field(const struct about *about, const char *name)
 {
     const size_t n = strlen(name);
@@ -292,29 +292,25 @@ static const char *field(const struct about *about, const char *name)
     return "";
 }
 
+const char *answer_behind(const char *answer, const char *word)
+{
+    const size_t n = strlen(word);
+    if (strncmp(answer, word, n) || !strchr(" \t", answer[n])) return NULL;
+    return answer + n + !!answer[n];
+}
+
 bool about_read(struct about *about, const char *answer)
 {
     const size_t length = strlen(answer);
-    if (strncmp(answer, "ok\t", 3) || length + 2 > sizeof about->line) return false;
+    const char *fields = answer_behind(answer, cs_answer_ok);
+    if (!fields || fields[-1] != '\t' || length + 2 > sizeof about->line) return false;
     memcpy(about->line, answer, length + 1);
     about->line[length + 1] = 0; /* an empty text ends the fields */
     for (char *tab = about->line; (tab = strchr(tab, '\t'));) *tab++ = 0;
-    const struct {
-        const char *name;
-        unsigned long long *number;
-    } numbers[] = {{"recorded", &about->recorded}, {"lost", &about->lost}, {"works", &about->works},
-        {"events_end", &about->events_end}, {"now", &about->now}, {"base", &about->base},
-        {"streams", &about->streams}, {"parts", &about->parts}, {"device", &about->file.device},
-        {"inode", &about->file.inode}};
-    for (size_t i = 0; i < CS_COUNT(numbers); i++)
-        *numbers[i].number = strtoull(field(about, numbers[i].name), NULL, 10);
-    about->rank = atoi(field(about, "rank"));
-    about->recording = *field(about, "recording") == '1';
-    about->full = *field(about, "full") == '1';
-    about->program = field(about, "program");
-    about->gpu = field(about, "gpu");
-    about->why_not = field(about, "why_not");
-    about->trace = field(about, "trace");
+#define INT(name) about->name = atoi(field(about, #name));
+#define NUMBER(name) about->name = strtoull(field(about, #name), NULL, 10);
+#define TEXT(name) about->name = field(about, #name);
+#include "shim/base/control.def"
     return true;
 }
 
@@ -323,10 +319,11 @@ bool peer_hear_about(struct peer *peer, struct about *about)
     static char answer[CS_CONTROL_ANSWER];
     if (!peer_hear(peer, answer)) return false;
     if (about_read(about, answer)) return true;
-    if (strstr(answer, "is nothing that this version knows"))
-        return fail(peer, "process %d runs under another version of custream", peer->pid);
+    if (strstr(answer, cs_answer_unknown))
+        return fail(peer, "process %d runs under another version of custream than this one, %s",
+            peer->pid, CUSTREAM_VERSION_STRING);
     return fail(
-        peer, "process %d: %s", peer->pid, strncmp(answer, "error ", 6) ? answer : answer + 6);
+        peer, "process %d: %s", peer->pid, answer_behind(answer, cs_answer_error) ?: answer);
 }
 
 /* --- all processes that listen --- */

@@ -22,13 +22,14 @@ struct file_at {
     unsigned long long device, inode;
 };
 
-/* The answer of a process about itself; the texts point into `line`. */
+/* The answer of a process about itself: the fields of control.def. A field that an older library
+ * does not send is 0 or "". Texts point into `line`. rank: -1 if it has none; trace: "" if there is
+ * no file. */
 struct about {
-    int rank;             /* -1: it has none */
-    bool recording, full; /* full: its file may not grow any more */
-    unsigned long long recorded, lost, works, events_end, now, base, streams, parts;
-    const char *program, *gpu, *why_not, *trace; /* trace "": there is no file */
-    struct file_at file;
+#define INT(name) int name;
+#define NUMBER(name) unsigned long long name;
+#define TEXT(name) const char *name;
+#include "shim/base/control.def"
     char line[CS_CONTROL_ANSWER];
 };
 
@@ -39,6 +40,8 @@ bool peer_ask(struct peer *peer, const char *request);
 /* Sends a request to all at once, over new connections. A peer that could not be asked has no
  * connection afterwards. */
 void peers_ask(struct peer *const *each, size_t count, const char *request);
+/* Returns the text behind the first word of an answer; NULL: it begins with another word. */
+const char *answer_behind(const char *answer, const char *word);
 /* Reads the next answer, without its newline. */
 bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER]);
 /* Reads the next answer, to about, record or end. False: another answer came, or none. */

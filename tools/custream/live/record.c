@@ -121,7 +121,7 @@ static void begin(
 {
     enum { PATIENCE_S = 20, TOGETHER_S = 3 };
     const double since = now();
-    listeners_ask(NAME, chosen, "record", TOGETHER_S * 1000);
+    listeners_ask(NAME, chosen, cs_ask_record, TOGETHER_S * 1000);
     for (size_t i = 0; i < chosen->count; i++)
         all[i] = (struct recording){.listener = chosen->each[i],
             .state = chosen->each[i]->answers ? ASKED : REFUSED,
@@ -163,7 +163,7 @@ static size_t record(struct recording *all, struct listeners *chosen, const stru
     for (size_t i = 0; i < count; i++) {
         if (all[i].state != WAITING) continue;
         all[i].state = ASKED_TO_END;
-        peer_ask(&all[i].listener->peer, "end");
+        peer_ask(&all[i].listener->peer, cs_ask_end);
     }
     wait_until(all, count, ASKED_TO_END, since, now() + (count > 1 ? TOGETHER_S : PATIENCE_S),
         false, before);

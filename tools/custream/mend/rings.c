@@ -103,11 +103,20 @@ static bool is_laid_out(const struct cs_rings *head, uint64_t size)
            head->bytes == head->threads_at + head->most * (page + ring) && head->bytes <= size;
 }
 
-static bool is_ours(const struct cs_rings *head, uint64_t size, uint64_t base_ns)
+static bool is_ours(
+    const struct rings *rings, uint64_t size, uint64_t base_ns, struct rings_why *why)
 {
-    return !memcmp(head->magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC) &&
-           !strncmp(head->made_by, CS_RINGS_MADE_BY, sizeof head->made_by) &&
-           head->calls == CS_CALL_COUNT && head->base_ns == base_ns && is_laid_out(head, size);
+    const struct cs_rings *head = &rings->head;
+    const int version = (int)sizeof head->made_by;
+    const bool is = !memcmp(head->magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC);
+    if (is && strncmp(head->made_by, CS_RINGS_MADE_BY, sizeof head->made_by))
+        return why_not(why,
+            "%.120s: was written by custream %.*s, and custream " CS_RINGS_MADE_BY
+            " reads its own alone",
+            rings->path, version, head->made_by);
+    return (is && head->calls == CS_CALL_COUNT && head->base_ns == base_ns &&
+               is_laid_out(head, size)) ||
+           why_not(why, "%.160s: is not the file of rings of this trace", rings->path);
 }
 
 /* Finds the trace in the head of the rings, and where its events end. False without a reason in
@@ -138,10 +147,10 @@ static bool load(struct rings *rings, int trace, uint64_t base, struct rings_why
 {
     struct stat own, about;
     if (fstat(rings->fd, &own) || fstat(trace, &about)) return false;
-    if (pread(rings->fd, &rings->head, sizeof rings->head, 0) != (ssize_t)sizeof rings->head ||
-        !is_ours(&rings->head, (uint64_t)own.st_size, base))
-        return why_not(why, "%.160s: is not the file of rings of this trace, or of another version",
-            rings->path);
+    /* a file that ends within its head has zeros there */
+    if (pread(rings->fd, &rings->head, sizeof rings->head, 0) < 0 ||
+        !is_ours(rings, (uint64_t)own.st_size, base, why))
+        return false;
     if (!find_end(rings, &about, why)) return false;
     rings->buffer = bytes_at(rings, rings->head.buffer_at, rings->used);
     const uint64_t texts = rings->head.names_end <= CS_RINGS_NAMES ? rings->head.names_end : 0;

@@ -251,7 +251,7 @@ static void report_over(void)
     waitpid(watch.reporter, NULL, 0);
     close(watch.reporting);
     watch.reporting = -1;
-    if (watch.asks >= 0 && write(watch.asks, "done", 4) < 0) {}
+    if (watch.asks >= 0 && write(watch.asks, cs_reply_done, sizeof cs_reply_done - 1) < 0) {}
     if (watch.asks >= 0) close(watch.asks);
     watch.asks = -1;
 }
@@ -272,21 +272,21 @@ static void answer(const struct process *process, const char *word)
     if (write(process->fd, word, strlen(word)) < 0) {} /* the process has ended meanwhile */
 }
 
-/* The process has finished its file. "wait" is sent before the look for "spoke": shim/base/watch.h
+/* The process has finished its file. `wait` is sent before the look for `spoke`: shim/base/watch.h
  * says why. */
 static void process_ends(struct process *process)
 {
-    char next[8];
+    char next[sizeof cs_tell_spoke];
     process->ended = true;
-    if (!watch.root_gone) answer(process, "wait");
-    const bool speaks =
-        watch.root_gone || (recv(process->fd, next, sizeof next, MSG_PEEK | MSG_DONTWAIT) == 5 &&
-                               !memcmp(next, "spoke", 5));
+    if (!watch.root_gone) answer(process, cs_reply_wait);
+    const bool speaks = watch.root_gone || (recv(process->fd, next, sizeof next,
+                                                MSG_PEEK | MSG_DONTWAIT) == sizeof next - 1 &&
+                                               !memcmp(next, cs_tell_spoke, sizeof next - 1));
     process_over(process, NULL, speaks);
-    if (speaks) answer(process, "speak");
+    if (speaks) answer(process, cs_reply_speak);
     else if (process->pid == watch.watched->root_pid && report_begins())
         watch.asks = fcntl(process->fd, F_DUPFD_CLOEXEC, 3);
-    else answer(process, "done");
+    else answer(process, cs_reply_done);
 }
 
 /* Opens the folder of the file if the path leads to another one for the process, which has mounts
@@ -321,12 +321,14 @@ static void process_file(struct process *process, const char *text)
 
 static void hear(struct process *process, const char *packet)
 {
-    if (!strncmp(packet, "hello", 5)) watch.met = true, process->quiet = packet[5];
-    else if (!strncmp(packet, "file ", 5)) process_file(process, packet + 5);
-    else if (!strcmp(packet, "exec")) process->execs = now();
-    else if (!strcmp(packet, "stays")) process->execs = 0;
-    else if (!strcmp(packet, "end")) process_ends(process);
-    else if (!strcmp(packet, "speaks")) process->unsaid.quiet = true, unsaid_tell(process);
+    const bool quiet = !strcmp(packet, cs_tell_hello_quiet);
+    if (quiet || !strcmp(packet, cs_tell_hello)) watch.met = true, process->quiet = quiet;
+    else if (!strncmp(packet, cs_tell_file, sizeof cs_tell_file - 1))
+        process_file(process, packet + sizeof cs_tell_file - 1);
+    else if (!strcmp(packet, cs_tell_exec)) process->execs = now();
+    else if (!strcmp(packet, cs_tell_stays)) process->execs = 0;
+    else if (!strcmp(packet, cs_tell_end)) process_ends(process);
+    else if (!strcmp(packet, cs_tell_speaks)) process->unsaid.quiet = true, unsaid_tell(process);
 }
 
 /* Receives one packet, and the memfd that may come with it. */
