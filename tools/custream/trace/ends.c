@@ -11,8 +11,8 @@
 #include "tools/custream/trace/gz.h"
 #include "tools/custream/trace/json.h"
 
-/* TAIL: enough for a trailer, which takes at most 64 KiB, packed or not. MEMBER_LEAST: bytes of the
- * shortest gzip member. */
+/* TAIL: how many bytes at the file's end are searched for the trailer, which takes at most 64 KiB,
+ * packed or not. MEMBER_LEAST: bytes of the shortest gzip member. */
 enum { TAIL = 128 << 10, MEMBER_LEAST = 18 };
 
 /* --- before the events --- */
@@ -42,7 +42,7 @@ bool trace_head(int fd, struct trace_head *head)
 
 /* --- behind the events --- */
 
-/* Parses the trailer, which begins at the last mark in the text. False: there is none. */
+/* Parses the trailer, which begins at the last mark in the text. False: the text has no trailer. */
 static bool trailer_parse(struct trailer *trailer, const char *text, size_t length)
 {
     static const char mark[] = "],\"traceName\":\"custream\"";

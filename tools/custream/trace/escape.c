@@ -5,7 +5,8 @@
 
 enum { LENGTH = 6 };
 
-/* Returns the unit of the escape that begins at `at`; ESCAPE_PAIR: no escape begins there. */
+/* Returns the UTF-16 unit of the escape that begins at `at`; ESCAPE_PAIR: no escape begins
+ * there. */
 static unsigned unit_at(const char *at, const char *end)
 {
     char digits[5] = "";

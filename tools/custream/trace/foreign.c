@@ -98,8 +98,8 @@ static void number_put(struct trace_row *row, enum trace_key key, int64_t number
     row->has |= UINT64_C(1) << key;
 }
 
-/* Makes a slice GPU work if its lane is named after a stream. False: it is on another lane of
- * XLA's, which shows the same work again. */
+/* Turns a slice into GPU work if its lane is named after a stream. False: the slice is on another
+ * lane of XLA's, which shows the same work again. */
 static bool put_work(struct foreign *foreign, struct trace_row *row, uint64_t thread)
 {
     const char *name = text_of(foreign->texts, row_word(row, KEY_NAME));
@@ -120,8 +120,8 @@ static void hold(struct foreign *foreign, const struct trace_row *row)
             key_of(row, KEY_TID), row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)});
 }
 
-/* Judges a slice without a category: on a GPU it is work. It waits if the kind of its process is
- * not known yet. */
+/* Whether a slice without a category is GPU work, as all slices on a GPU's stream are. If the kind
+ * of its process is not known yet, the slice waits for foreign_held(). */
 static bool uncategorized(struct foreign *foreign, struct trace_row *row)
 {
     const uint64_t process = key_of(row, KEY_PID);
@@ -132,7 +132,8 @@ static bool uncategorized(struct foreign *foreign, struct trace_row *row)
     return put_work(foreign, row, thread_of(process, key_of(row, KEY_TID)));
 }
 
-/* Sets row->gpu: the device that the row names, else the GPU that its process is, else GPU 0. */
+/* Sets row->gpu to the device that the row names, else to the GPU that the row's process stands
+ * for, else to GPU 0. */
 static void find_gpu(struct foreign *foreign, struct trace_row *row)
 {
     uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);

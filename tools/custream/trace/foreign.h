@@ -30,7 +30,7 @@ void foreign_begin(struct foreign *foreign, struct texts *texts, struct trace_le
 /* Whether the row is to be told now. False: nobody wants it, it waits for foreign_held(), or it is
  * not understood. */
 bool foreign_row(struct foreign *foreign, struct trace_row *row);
-/* Makes a row of the next slice that waits, after the last foreign_row(). False: none is left. */
+/* Makes a row of the next waiting slice, after the last foreign_row(). False: no slice is left. */
 bool foreign_held(struct foreign *foreign, struct trace_row *row);
 void foreign_end(struct foreign *foreign);
 

@@ -18,7 +18,7 @@ extern const struct cs_inflate gz_inflate;
 bool gz_last_member(const unsigned char *bytes, size_t n, struct rope *text);
 
 /* Packs the text as one member. A member shorter than `least` bytes is padded, by up to 64 KiB.
- * Returns its length, and `packed`, which is to be freed; 0: zlib failed. */
+ * Returns the member's length; 0: zlib failed. The caller frees `packed`. */
 size_t gz_pack(const char *text, size_t n, size_t least, char **packed);
 
 #endif

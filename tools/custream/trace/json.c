@@ -184,7 +184,7 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
         if (!json->pool) out_of_memory();
     }
     yyjson_alc_pool_init(&pool, json->pool, json->pool_size);
-    if (!json->strict) flags |= YYJSON_READ_ALLOW_INVALID_UNICODE; /* names may be no UTF-8 */
+    if (!json->strict) flags |= YYJSON_READ_ALLOW_INVALID_UNICODE; /* names may be invalid UTF-8 */
     json->doc = yyjson_read_opts((char *)(uintptr_t)text, length, flags, &pool,
         &error); /* yyjson changes the text only with YYJSON_READ_INSITU */
     json->value = yyjson_doc_get_root(json->doc);
@@ -201,7 +201,8 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
     return false;
 }
 
-/* Parses an event on a line of its own, as most tools write it. False: it is no such event. */
+/* Parses an event that stands alone on its line, as most tools write events. False: this one does
+ * not, or it is no JSON. */
 static bool line_parse(struct json *json)
 {
     if (json->newline && json->newline < json->at)

@@ -24,7 +24,7 @@ enum json_step {
 struct json {
     struct reader reader;
     /* The last value, valid until the next json_next(). */
-    struct yyjson_val *value; /* its numbers are raw texts; a row of packets is as pftrace.h says */
+    struct yyjson_val *value; /* numbers in it are raw texts; for a row of packets see pftrace.h */
     const char *text;         /* the value's text in the file; for packets json_text() makes it */
     size_t length;
     char name[64];
@@ -36,17 +36,17 @@ struct json {
     const char *fault;
     bool fault_in_number;
     uint64_t rows_line, rows_end_line; /* lines of the [ and ] around the events; in packets 0 */
-    uint64_t skip_to; /* to be set first: slices that begin before this byte are passed over */
-    bool strict; /* to be set first: text has to be UTF-8; rows of packets are as read from JSON */
-    /* Inside: */
-    const char *at, *end; /* the rest of the chunk of text */
-    const char *chunk,
-        *newline;        /* the next one in the chunk, kept by line_parse(); NULL: there is none */
-    uint64_t chunk_from; /* the chunk's offset in the text */
-    uint64_t lines;      /* newlines before `at` */
-    char why[200];       /* why the last value is no JSON, at why_at in its text */
+    uint64_t skip_to; /* set by the caller; slices that begin before this byte are passed over */
+    bool
+        strict; /* set by the caller; text must be UTF-8, and rows of packets become as from JSON */
+    /* Internal: */
+    const char *at, *end;        /* the rest of the chunk of text */
+    const char *chunk, *newline; /* the chunk's next newline, kept by line_parse(); NULL: none */
+    uint64_t chunk_from;         /* the chunk's offset in the text */
+    uint64_t lines;              /* newlines before `at` */
+    char why[200];               /* why the last value is no JSON, at why_at in its text */
     size_t why_at;
-    bool is_begun; /* that value may be JSON once more text comes */
+    bool is_begun; /* the last value may become JSON when more text comes */
     char *held;    /* the text of a value that began in an earlier chunk */
     size_t held_length, held_capacity;
     struct yyjson_doc *doc;
@@ -54,7 +54,7 @@ struct json {
     size_t pool_size;
     enum { JSON_BEGIN, JSON_MEMBERS, JSON_ROWS, JSON_BEHIND } where;
     bool bare;               /* the file is a list of events and nothing else */
-    bool rows_seen, follows; /* follows: this list or object has had a value */
+    bool rows_seen, follows; /* follows: the list or object being read has had a value */
     bool many;               /* several events stand on one line */
     bool ours;               /* the header says that custream wrote the file */
     unsigned format;         /* the header's schemaVersion; 0: it has none */
@@ -66,8 +66,8 @@ struct json {
 /* Opens a file. `in_ns`: times in rows of packets are whole nanoseconds. False: `error` says why.
  * Either way json_close() is to be called. */
 bool json_open(struct json *json, const char *path, bool in_ns);
-/* The same for an open file, read from its begin through a duplicate of `fd`. `more` (torn.h) may
- * be NULL. */
+/* Like json_open() for an open file, which is read from its begin through a duplicate of `fd`.
+ * `more` (torn.h) may be NULL. */
 bool json_take(struct json *json, int fd, const struct torn_more *more);
 enum json_step json_next(struct json *json);
 /* Whether a null stands anywhere in the last value. */

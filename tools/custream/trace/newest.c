@@ -16,8 +16,8 @@ struct candidate {
     uint64_t base; /* baseTimeNanoseconds, which all parts of a run share */
 };
 
-/* Reads the header. False: the file is no trace of ours. A trace whose format is too new is taken:
- * its reader refuses it. */
+/* Reads the header. False: the file is no trace of ours. A trace whose format is too new is a
+ * candidate too; whoever reads its rows refuses it. */
 static bool head_read(struct candidate *file)
 {
     struct trace_head head = {0};

@@ -44,8 +44,8 @@ static bool fixed_next(struct message *message, size_t n, uint64_t *value)
     return true;
 }
 
-/* Reads the next field. Inlined, so that the field stays in registers: its way through memory would
- * cost more than all else here. */
+/* Reads the next field. Inlined so that the field stays in registers: writing it to memory would
+ * cost more than the rest of the function. */
 static inline __attribute__((always_inline)) bool next(struct message *message, struct field *field)
 {
     uint64_t tag, value;
@@ -106,7 +106,7 @@ const struct field *fields_again(struct field_table *table, struct message messa
     return table->at;
 }
 
-/* --- what a file has told --- */
+/* --- what earlier packets said --- */
 
 void *record_of(struct records *records, uint64_t key, size_t size)
 {
@@ -209,7 +209,7 @@ static void counter_close(struct pftrace *p)
     p->counter_open = false;
 }
 
-/* Makes the header of a file that has none of ours. */
+/* Makes a header for a file that has no header of ours. */
 static void head_made(struct pftrace *p)
 {
     char text[256];
@@ -366,8 +366,8 @@ struct pftrace *pftrace_new(bool texts)
 }
 
 /* Whether `rest` begins like a packet, or in another tool's file like a field. If not, the packet
- * before it is not read either: in a torn file the rest of the old trailer follows the new packets,
- * and may have filled up the last of them. */
+ * before `rest` is not read either: in a torn file the rest of the old trailer follows the new
+ * packets, and the last of these may end in bytes of that trailer. */
 static bool goes_on(const struct pftrace *p, struct message rest)
 {
     const unsigned wire = *rest.at & 7;
@@ -381,8 +381,8 @@ static struct message rest_of(const struct pftrace *p)
     return message_of(p->rest.at + p->done, p->rest.length - p->done);
 }
 
-/* Reads the next whole packet. Unless all bytes were fed, the last one has to wait: what follows it
- * is not known. False: no packet was read. */
+/* Reads the next whole packet. A packet at the end of the fed bytes waits until more or all bytes
+ * were fed, as goes_on() has to see what follows it. False: no packet was read. */
 static bool packet_next(struct pftrace *p)
 {
     const struct message rest = rest_of(p);

@@ -23,8 +23,8 @@ void pftrace_end(struct pftrace *p);
 enum pftrace_piece {
     PFTRACE_NONE, /* no whole piece is left in the bytes that were fed */
     PFTRACE_HEAD, /* the text before the list of events: "{...," */
-    PFTRACE_ROW, /* an event as an object. A raw text in place of a name is whole members; the value
-                    behind it is to be ignored */
+    PFTRACE_ROW,  /* an event as an object. A raw text where a name should stand holds whole members
+                     as JSON; the value behind it is to be ignored */
     PFTRACE_TAIL, /* the text behind the events: "],...}" */
 };
 struct pftrace_found {
@@ -35,12 +35,13 @@ struct pftrace_found {
 /* Returns the kind of the next piece. `found` has the piece, until the next call. */
 enum pftrace_piece pftrace_next(struct pftrace *p, struct pftrace_found *found);
 
-/* Whether a damaged file, all bytes of which were fed, is only torn, as by a kill in the middle of
- * a write: no packets stand behind the damage. If so, the file ends there and is not damaged. */
+/* Whether a damaged file is only torn, as by a kill in the middle of a write: no packets stand
+ * behind the damage. If so, the file then ends before the damage and counts as undamaged. All bytes
+ * must have been fed. */
 bool pftrace_tear(struct pftrace *p);
 bool pftrace_is_headed(const struct pftrace *p);
-/* Whether the file is whole. Another tool's file has no mark at its end: it is, behind any packet.
- */
+/* Whether the file is whole. Another tool's file has no mark at its end, so it is whole behind any
+ * packet. */
 bool pftrace_is_whole(const struct pftrace *p);
 /* Returns at which byte, from 1, the file is damaged; 0: it is not. */
 uint64_t pftrace_damaged(const struct pftrace *p);

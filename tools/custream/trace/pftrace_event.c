@@ -87,8 +87,8 @@ static void rows_told(struct pftrace *p, const struct track *track, struct messa
                     field.number == CS_PF_THREAD_NAME ? more : (struct message){0});
 }
 
-/* The thread id of the JSON form, for which a process's or counter's descriptor has no field: its
- * description says "tid N". `otherwise`: it says none. */
+/* Returns the tid that the JSON form has for a process or counter. Its descriptor has no field for
+ * that, so its description says "tid N". Returns `otherwise` if it does not. */
 static uint64_t tid_in(struct message description, uint64_t otherwise)
 {
     char text[64];
@@ -237,7 +237,7 @@ static void slice_begins(struct pftrace *p, const struct event *e, struct track 
 
 static void slice_ends(struct pftrace *p, const struct event *e, struct track *track)
 {
-    if (!track->open_count) return; /* it began before the file */
+    if (!track->open_count) return; /* the slice began before the file */
     struct open *open = &track->open[--track->open_count];
     struct pf_row *row = row_new(p), made = open->row;
     open->row = *row;
@@ -246,7 +246,8 @@ static void slice_ends(struct pftrace *p, const struct event *e, struct track *t
     *row = made;
 }
 
-/* Makes a row without a duration. `scope`: an instant's; `id`: a span's; or NULL. */
+/* Makes a row without a duration. `scope` is given for an instant, `id` for a span; else they are
+ * NULL. */
 static void moment(struct pftrace *p, const struct event *e, const struct track *track, char phase,
     const char *scope, const uint64_t *id)
 {
@@ -263,15 +264,14 @@ static void moment(struct pftrace *p, const struct event *e, const struct track 
     put_args(p, row, e, e->bare);
 }
 
-/* Adds a counter's value. The track's name is the counter's, with a blank and the unit behind it.
- */
+/* Adds a counter's value. The name of its track is "COUNTER UNIT". */
 static void counter(struct pftrace *p, const struct event *e, const struct track *track)
 {
     const struct field *real = &e->in[CS_PF_COUNTER_DOUBLE];
     struct message name = told(p, track->name), unit = told(p, track->unit);
     const size_t n = message_size(name), k = message_size(unit);
     const bool more =
-        p->counter_open && message_is(e->category, "+"); /* a value of the row before */
+        p->counter_open && message_is(e->category, "+"); /* the value belongs to the row before */
     if (!track->unit) unit = message_of("value", 5);
     else if (n > k && !memcmp(name.end - k, unit.at, k) && name.end[-(ptrdiff_t)k - 1] == ' ')
         name.end -= k + 1;
@@ -289,7 +289,7 @@ static void counter(struct pftrace *p, const struct event *e, const struct track
     else row_int(row, (int64_t)e->in[CS_PF_COUNTER_VALUE].value);
 }
 
-/* Makes an arrow's end. As a rule it has no "args", so that here the flag e->bare means an empty
+/* Makes an arrow's end. As a rule an arrow's end has no "args". If e->bare is set, it has an empty
  * "args". */
 static void arrow(
     struct pftrace *p, const struct event *e, const struct track *track, char phase, uint64_t id)
@@ -320,7 +320,7 @@ static void legacy(struct pftrace *p, const struct event *e, struct track *track
     case 'I': moment(p, e, track, 'i', scopes[scope < SCOPES ? scope : 0], NULL); break;
     case 'B':
     case 'E':
-        /* Our JSON form has the two rows, and no slice. */
+        /* the JSON form of our traces has both rows, and no slice */
         if (p->ours) moment(p, e, track, phase, NULL, NULL);
         else if (phase == 'B') slice_begins(p, e, track);
         else slice_ends(p, e, track);

@@ -28,13 +28,13 @@ bool message_is(struct message message, const char *text);
 
 struct field {
     unsigned number, wire;
-    uint64_t value;         /* a number's; of bytes the length */
+    uint64_t value;         /* the number; if the field is bytes, their length */
     struct message message; /* the bytes; `at` is NULL if the field is a number */
 };
 /* Reads the next field. False: the message ends, or its rest is damaged. */
 bool field_next(struct message *message, struct field *field);
-/* Puts the last field of number n into fields[n], for each n below `count`. A number that no field
- * has: fields[n].number is 0. */
+/* Puts the last field of number n into fields[n], for each n below `count`. If the message has no
+ * field n, fields[n].number is 0. */
 void fields_read(struct message message, struct field *fields, unsigned count);
 /* fields_again() is fields_read() for many messages: it clears only the fields of the message
  * before. */
@@ -66,8 +66,8 @@ static inline void row_word(struct pf_row *row, const char *word)
     unsafe_yyjson_set_strn(row_value(row), word, strlen(word));
 }
 void row_text(struct pf_row *row, struct message text);
-/* Adds JSON as it is. In place of a name it is whole members, and needs a value behind it, which is
- * ignored. */
+/* Adds JSON as it is. JSON in place of a name stands for whole members; a value has to follow,
+ * which is ignored. */
 void row_raw(struct pf_row *row, struct message text);
 void row_double(struct pf_row *row, uint64_t bits);
 static inline void row_uint(struct pf_row *row, uint64_t number)
@@ -89,7 +89,7 @@ void row_close(struct pf_row *row, size_t opened, bool list);
 void row_clear(struct pf_row *row);
 void row_free(struct pf_row *row);
 
-/* --- what a file has told --- */
+/* --- what earlier packets said --- */
 
 /* Records by number. They never move. */
 struct records {
@@ -103,12 +103,12 @@ void *record_of(struct records *records, uint64_t key, size_t size);
 
 struct sequence {
     struct numbers texts;          /* interned texts, by number and field of InternedData */
-    uint64_t number, clock, track; /* clock, track: for packets that name none */
+    uint64_t number, clock, track; /* clock, track: of packets that name no other */
 };
 struct clock {
-    uint64_t at, boot; /* one moment: the time on this clock, and on the trace's (boot) */
+    uint64_t at, boot; /* one moment, as time on this clock and on the trace's clock (boot) */
     uint64_t unit;     /* nanoseconds; 0: nothing is known about the clock */
-    bool steps;        /* its times count from the packet before */
+    bool steps;        /* each of its times counts from the time of the packet before */
 };
 
 struct track {
@@ -118,13 +118,13 @@ struct track {
     bool announced; /* TRACK_OTHER: other_lane() has given it pid, tid and the row of its name */
     struct open {
         struct pf_row row;
-        size_t duration; /* the index in row.values for the value of dur */
+        size_t duration; /* dur's value is row.values[duration] */
         uint64_t ns;
     } *open;
     size_t open_count, open_capacity;
 };
 
-struct argument { /* a field of the message that holds an event's arguments */
+struct argument { /* a field of the message of arguments, as the file describes it */
     text name;
     unsigned type;
     bool list;
@@ -150,7 +150,7 @@ struct pftrace {
 
 /* Returns the text that has the number; "" for 0. */
 struct message told(const struct pftrace *p, text number);
-/* Returns a text that the sequence has given a number. */
+/* Returns the text to which the sequence has given the number. */
 struct message interned(
     const struct pftrace *p, const struct sequence *sequence, unsigned kind, uint64_t number);
 text told_number(struct pftrace *p, struct message message);
@@ -158,7 +158,7 @@ text told_number(struct pftrace *p, struct message message);
 struct event {
     const struct sequence *sequence;
     uint64_t ns;
-    bool bare; /* the packet has the flag by which slices say that they have no "args" */
+    bool bare; /* the packet's flag: a slice that has it has no "args" */
     struct message all, category, name;
     const struct field *in, *legacy,
         *flow; /* flow: the field with the flow's id; NULL: there is none */

@@ -9,8 +9,8 @@ void row_grow(struct pf_row *row)
     row->values = array_room(row->values, row->count, &row->capacity, sizeof *row->values);
 }
 
-/* Returns a copy of the text, in row->bytes. If that moves as it grows, the values that point into
- * it are corrected. */
+/* Returns a copy of the text, in row->bytes. If row->bytes moves as it grows, the values that point
+ * into it are corrected. */
 static const char *bytes_keep(struct pf_row *row, struct message text)
 {
     const uintptr_t before = (uintptr_t)row->bytes.at;
@@ -38,7 +38,7 @@ void row_raw(struct pf_row *row, struct message text)
     unsafe_yyjson_set_raw(row_value(row), kept, message_size(text));
 }
 
-/* Adds a double, with digits that are read back as the same number. A whole one gets ".0". */
+/* Adds a double, with digits that are read back as the same number. A whole number gets ".0". */
 void row_double(struct pf_row *row, uint64_t bits)
 {
     double number;
@@ -77,8 +77,8 @@ void row_free(struct pf_row *row)
 
 /* --- descriptors (google.protobuf's descriptor.proto) --- */
 
-/* Reads a descriptor file: the names of arguments from its message, words from its enum. It has one
- * of each, or a piece of one. */
+/* Reads a descriptor file. Its message has the names of arguments, its enum has words. It may have
+ * only a piece of these, as further files have the others. */
 static void file_read(struct pftrace *p, struct message file)
 {
     enum {
@@ -155,7 +155,7 @@ void args_field(struct pftrace *p, struct pf_row *to, struct message args)
 static void note_value(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
     struct message note, unsigned depth);
 
-/* Adds a dictionary or a list: all fields of the note that have this kind. */
+/* Adds a dictionary or a list, as `kind` says: the note's fields of this kind are its elements. */
 static void members_put(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
     struct message note, unsigned kind, unsigned depth)
 {

@@ -51,7 +51,7 @@ static int file_fill(struct reader *reader, const char **bytes, size_t *length)
     return got < 0 ? fail(reader, reader->torn.error) : got;
 }
 
-/* Whether the packets are those of one undamaged trace. False: `error` was set. */
+/* Whether the packets are one undamaged trace. False: `error` was set. */
 static bool packets_judge(struct reader *reader)
 {
     const uint64_t damaged = pftrace_damaged(reader->packets),
@@ -79,8 +79,8 @@ static bool packets_tear(struct reader *reader)
     return reader->over;
 }
 
-/* Feeds more bytes. False: the end, or an error. A file that was cut is no error: its first packets
- * are a trace too. */
+/* Feeds more bytes. False: the file has ended, or `error` was set. A file that was cut is no error:
+ * its first packets are a trace too. */
 static bool packets_fill(struct reader *reader)
 {
     const char *bytes;

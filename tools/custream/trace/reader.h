@@ -10,23 +10,24 @@
 #include "tools/custream/trace/torn.h"
 
 struct reader {
-    struct torn torn; /* reads the text; that of a torn file ends behind its last whole event */
+    struct torn torn;        /* reads the text, of a torn file up to its last whole event */
     struct pftrace *packets; /* NULL: the file is not in Perfetto's own format */
-    bool in_ns;              /* to be set first: times in rows of packets are whole nanoseconds */
+    bool in_ns;              /* set by the caller; times in rows of packets are whole nanoseconds */
     bool looked, pending; /* looked: the first chunk was read; pending: reader_bytes() still has to
                              return it */
     int first;            /* what reading the first chunk returned */
-    bool over, broken;    /* over: all of the file was read; broken: `error` says why not */
+    bool over, broken; /* over: all of the file was read; broken: reading failed, as `error` says */
     const char *chunk;
     size_t length;
-    bool cut;        /* at the end: the file, or its gzip stream, was cut */
+    bool cut; /* once all was read: the file, or its gzip stream, ends too early; for packets always
+                 false */
     char error[160]; /* no file name, no newline */
 };
 
 /* Opens a file. "-" is standard input, which can be read once. False: `error` says why. Either way
  * reader_close() is to be called. */
 bool reader_open(struct reader *reader, const char *path);
-/* The same for an open file. The descriptor is taken over. */
+/* Like reader_open() for an open file. Takes over the descriptor. */
 bool reader_take(struct reader *reader, int fd);
 /* Returns 1: at[0..length) are the next bytes, until the next call; 0: the end; -1: reader->error
  * says why. */
@@ -35,8 +36,8 @@ int reader_bytes(struct reader *reader, const char **at, size_t *length);
 uint64_t reader_offset(const struct reader *reader);
 /* Whether the file begins as one in Perfetto's own format. */
 bool reader_is_packets(struct reader *reader);
-/* Returns the next piece of a file in Perfetto's own format; PFTRACE_NONE: its end, or
- * reader->error says why. */
+/* Returns the next piece of a file in Perfetto's own format; PFTRACE_NONE: the file has ended, or
+ * reader->error says what is wrong. */
 enum pftrace_piece reader_piece(struct reader *reader, struct pftrace_found *found);
 void reader_close(struct reader *reader);
 

@@ -43,7 +43,7 @@ struct reading {
     unsigned char slots[KEY_SLOTS]; /* a hash table of enum trace_key; KEY_NONE: an empty slot */
     char path[PATH_MAX_BYTES];
     text kernel;          /* the text of the category "kernel" */
-    struct shape *shapes; /* each different one once */
+    struct shape *shapes; /* all different shapes */
     size_t shape_count, shape_capacity;
     struct numbers shape_of,
         shapes_by_text; /* places in `shapes`, by kernel and by a shape's bytes */
@@ -96,8 +96,8 @@ static unsigned key_of(const struct reading *r, enum level level, const char *at
 
 /* --- numbers --- */
 
-/* The range of numbers, on both sides of 0: no trace of ours has larger ones, and a sum of two
- * fits. */
+/* The largest number that is kept; the least is its negative. No trace of ours has a number beyond
+ * them, and the sum of two does not overflow. */
 static const int64_t number_max = INT64_MAX / 4;
 
 static bool is_far(double number)
@@ -125,7 +125,7 @@ static int64_t whole_of(const char *at, size_t length)
     return negative ? -n : n;
 }
 
-/* Turns microseconds into nanoseconds: exactly up to three decimals, without those behind. */
+/* Turns microseconds into nanoseconds. Decimals behind the third are dropped. */
 static int64_t nanoseconds_of(const char *at, size_t length)
 {
     const bool negative = length && *at == '-';
@@ -250,7 +250,8 @@ static void value_take(struct reading *r, unsigned key, yyjson_val *value)
 
 static void object_take(struct reading *r, yyjson_val *object, enum level level);
 
-/* Parses JSON that packets hold as text: a value, or whole members, which need { and } around. */
+/* Parses JSON that packets hold as text: a value, or whole members, for which the caller puts { and
+ * } around. */
 static yyjson_doc *raw_read(const char *before, yyjson_val *raw, const char *behind)
 {
     const size_t n = strlen(before), length = unsafe_yyjson_get_len(raw),
@@ -349,7 +350,7 @@ static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsi
                 r, length, number, (size_t)snprintf(number, sizeof number, "%zu", i), below, depth);
 }
 
-/* --- shapes, which a row may leave to an earlier one --- */
+/* --- shapes, which a row may take from an earlier row --- */
 
 static uint32_t shape_said(struct reading *r)
 {
@@ -366,8 +367,8 @@ static uint32_t shape_said(struct reading *r)
     return *at;
 }
 
-/* Finds the shape of the row. A kernel of ours without one has that of the last kernel with its
- * name on its GPU. */
+/* Finds the shape of the row. A kernel of ours that names no shape has the shape of the last kernel
+ * of that name on that GPU. */
 static void shape_take(struct reading *r)
 {
     struct trace_row *row = &r->row;
@@ -402,12 +403,13 @@ static void row_take(struct reading *r, yyjson_val *value)
 {
     struct trace_row *row = &r->row;
     if (yyjson_is_obj(value) && !yyjson_obj_size(value))
-        return; /* XLA's last row is empty, and no event */
+        return; /* XLA ends its rows with an empty object, which is no event */
     row->has = 0;
     row->word[KEY_PID] = row->word[KEY_TID] = 0;
     row->bad_time = false;
     if (yyjson_is_obj(value)) object_take(r, value, LEVEL_TOP);
-    r->ours |= row_has(row, KEY_CS_STREAM); /* metadata.tool may stand behind the rows */
+    r->ours |= row_has(row,
+        KEY_CS_STREAM); /* "cs.stream" says so too, as metadata.tool may stand behind the rows */
     shape_take(r);
     if (r->ours && row->bad_time) {
         r->left.times++;
@@ -431,8 +433,8 @@ static void member_take(struct reading *r, struct json *json)
     fact_below(r, 0, json->name, strlen(json->name), json->value, 0);
 }
 
-/* Takes the members behind the rows before the rows: they may say which tool wrote them, and from
- * when times count. False: the file cannot be opened again. */
+/* Reads the members behind the rows first: they may say which tool wrote the rows, and from when
+ * times count. False: the file cannot be opened again. */
 static bool members_behind(struct reading *r, const char *path)
 {
     struct json json;

@@ -60,8 +60,8 @@ struct trace_row {
     int64_t number[TRACE_KEY_COUNT]; /* values of kind NUMBER (whole; true is 1) and TIME */
     text word[TRACE_KEY_COUNT];      /* values of kind WORD; a number is kept as its digits */
     struct shape said;               /* the lists of GRID and BLOCK */
-    const struct shape
-        *shape; /* of a kernel or its launch, maybe from an earlier kernel's row; NULL: none */
+    const struct shape *shape; /* the shape of a kernel or its launch, maybe taken from an earlier
+                                  row; NULL: none */
     uint32_t
         shape_number; /* number of `shape` among the file's, from 0 in the order of appearance */
     int64_t ids[TRACE_IDS_MOST]; /* the first values of WAIT_IDS */
@@ -80,8 +80,8 @@ static inline text row_word(const struct trace_row *row, enum trace_key key)
     return row_has(row, key) ? row->word[key] : 0;
 }
 
-/* Returns the stream of a GPU's lane on which the row stands. If no argument says it, the lane's
- * tid is its number, as other tools have it. */
+/* Returns the stream of the GPU lane on which the row stands. If no argument names the stream, it
+ * is the lane's tid, as in other tools' traces. */
 uint32_t row_stream(const struct trace_row *row);
 
 /* A number or a text outside of the events. */
@@ -107,7 +107,7 @@ struct trace_sink {
     void (*progress)(
         void *of, uint64_t bytes); /* called now and then with the bytes read so far; may be NULL */
     struct trace_left *left;       /* counted up; may be NULL */
-    int64_t last; /* so many last bytes of a longer plain file are read, and its header; 0: all */
+    int64_t last; /* read only the header and this many last bytes of a plain file; 0: read all */
     bool *partly; /* set if `last` left something out; may be NULL */
     bool (*enough)(void *of); /* true: reading stops, and the file counts as whole; may be NULL */
 };

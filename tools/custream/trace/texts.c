@@ -4,7 +4,8 @@
 
 enum { BLOCK = 64 * 1024 };
 
-/* Returns a number made of fewer than eight bytes; other bytes of the same length give another. */
+/* Returns a number made of up to seven bytes. Different bytes of the same length give different
+ * numbers. */
 static uint64_t few(const char *at, size_t length)
 {
     const unsigned char *byte = (const unsigned char *)at;

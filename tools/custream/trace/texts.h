@@ -21,7 +21,7 @@ void texts_init(struct texts *texts);
 void texts_free(struct texts *texts);
 /* Returns the text's number. A new text gets a new one. */
 text text_number(struct texts *texts, const char *at, size_t length);
-/* The same, faster if the guess is right. */
+/* Like text_number(), but faster if `guess` is the number of the text. */
 text text_number_or(struct texts *texts, text guess, const char *at, size_t length);
 text text_find(const struct texts *texts, const char *word); /* 0: it is not kept */
 /* Returns the text that has the number; "" for 0. */

@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <yyjson.h>
 
-/* ROUNDS: how often a changing end is read again. UNSURE: bytes of text that wait for the checksum
- * of their gzip member. */
+/* ROUNDS: how often at most the end of a changing file is read again. UNSURE: bytes of text that
+ * wait for the checksum of their gzip member. */
 enum {
     CHUNK = 512 << 10,
     IN = 2 * CHUNK,
@@ -79,8 +79,8 @@ static off_t size_of(const struct torn *torn)
     return fstat(torn->fd, &about) ? 0 : about.st_size;
 }
 
-/* Reads bytes of a regular file. Its process may be writing near the end: there it is read again
- * until the bytes are the same twice. The last bytes of a full buffer are left for later. */
+/* Reads bytes of a regular file. A process may be writing near the file's end: bytes there are read
+ * again until two readings agree. The last bytes of a full buffer are left for later. */
 static ssize_t read_settled(struct torn *torn, unsigned char *to, size_t room)
 {
     const off_t at = torn->from + (off_t)(torn->in_from + torn->in_end);
@@ -138,7 +138,8 @@ static void member_ends(struct torn *torn)
         (struct torn_member){torn->in_from + torn->in_at, torn->text_from + torn->length});
 }
 
-/* Whether wrong data is a tear: the end of the file is near, and no whole member stands there. */
+/* Whether wrong data is a tear: at most TORN_BEHIND bytes are left in the file, and no whole member
+ * ends it. */
 static bool is_torn_member(struct torn *torn)
 {
     int got;
@@ -151,9 +152,9 @@ static bool is_torn_member(struct torn *torn)
     return true;
 }
 
-/* Whether a flush was writing over the member. Only the trailer's member, which a flush writes
- * last, has room in its header: what follows it was written meanwhile. A tool that packs a file
- * anew may leave room in every member, also the first. */
+/* Whether the member may be the trailer's, over which the next flush writes. Of our members only
+ * the trailer's has room in its header. If the first member has room too, another tool packed the
+ * file, and room tells nothing. */
 static bool is_written_over(const struct torn *torn) { return torn->spare && !torn->all_spare; }
 
 static void member_begins(struct torn *torn)
@@ -164,12 +165,16 @@ static void member_begins(struct torn *torn)
     if (!torn->member_count) torn->all_spare = torn->spare;
 }
 
-/* Unpacks more text. Returns 1; 0: no more comes; -1: torn->error says why. A .json.gz is torn
- * (early) if it ends inside a member, or if the data of a member but the first is wrong and
- * is_written_over() or is_torn_member() says so. Any other wrong data is damage (bad without
- * early). The same two decide on bytes behind a whole member that begin no other: the rest of an
- * old trailer, which is ignored, or damage. torn_next() ends the text of a torn file behind its
- * last whole event, and fails if the file is damaged. */
+/* Unpacks more text. Returns 1; 0: no more comes; -1: torn->error says why.
+ *
+ * Wrong gzip data is a tear or damage. It is a tear (`early`) if the file ends inside a member, or
+ * if a later member than the first has wrong data and is_written_over() or is_torn_member() is
+ * true. All other wrong data is damage (`bad` without `early`).
+ *
+ * Bytes behind a member may be no member. If one of those two functions is true, they are the rest
+ * of an old trailer, and are ignored; if not, they are damage.
+ *
+ * torn_next() ends the text of a torn trace behind its last whole event. At damage it fails. */
 static int unpack(struct torn *torn)
 {
     room_for(torn, CHUNK);
@@ -248,8 +253,8 @@ static int find_out_if_packed(struct torn *torn)
 
 /* --- what may go out while more may come --- */
 
-/* Returns how much of the held text is final: of a gzip file the members whose checksum was right,
- * and of a long member all but its last MiB. */
+/* Returns how many bytes of the held text are final: in a gzip file all members whose checksum was
+ * right, and once more than UNSURE bytes are held behind these, all but the last half of UNSURE. */
 static size_t sure_length(const struct torn *torn)
 {
     if (!torn->packed) return torn->length;
@@ -386,7 +391,7 @@ static bool goes_on(const char *behind, size_t n)
     return false;
 }
 
-/* Cuts rows without a trailer behind the last row that is followed by what belongs there. */
+/* Cuts a text without a trailer behind the last row for which goes_on() is true. */
 static void judge_rows(struct torn *torn)
 {
     const size_t start =
@@ -411,7 +416,7 @@ static void judge_rows(struct torn *torn)
     if (mixed && torn->text_from + good > sure)
         good = before; /* without a checksum the row's last bytes may be wrong */
     if (good == start && torn->rows_from < torn->text_from)
-        return; /* more than a tear: the reader of the text says what is wrong */
+        return; /* no tear does this; the reader of the text says what is wrong */
     cut_at(torn, good,
         torn->length - good > 2 ? "it ends inside an event" : "the list of events does not end");
 }

@@ -1,7 +1,9 @@
 /* Reads the text of a trace file, plain or gzip, up to its last whole event. A process that is
  * killed while it writes tears its file: the rest of the old trailer, or nothing, then follows the
- * new events. The text of a file that is being written is that of one moment. Only files that begin
- * as custream's are judged. The memory that this takes depends on the longest line. */
+ * new events.
+ *
+ * A file that is being written is read as it was at one moment. The text of a file that does not
+ * begin as custream's is passed on whole, unjudged. Longer lines take more memory. */
 #ifndef CS_TOOLS_TORN_H
 #define CS_TOOLS_TORN_H
 
@@ -26,27 +28,29 @@ struct torn_more {
 
 struct torn {
     int fd;
-    const struct torn_more
-        *more;  /* NULL: none. For a regular file only; to be set before the first torn_next() */
-    off_t last; /* so many last bytes of a longer plain file are read, and its header; 0: all */
-    bool partly, skips; /* partly: `last` left bytes out; skips: no newline has come since */
-    off_t from; /* offset in a regular file where reading began; -1: it is no regular file */
+    const struct torn_more *more; /* set by the caller before the first torn_next(), for a regular
+                                     file only; NULL: none */
+    off_t last; /* read only the header and this many last bytes of a plain file; 0: read all */
+    bool partly,
+        skips;  /* partly: `last` left bytes out; skips: text is dropped up to the next newline */
+    off_t from; /* where in a regular file reading began; -1: the file is not regular */
     bool all;   /* the file's end was read */
     bool packed, ours, flows, ended; /* ended: no more text comes; flows: text goes out unjudged */
     bool early, bad; /* early: the last gzip member ends too early (cut, or torn by a write); bad:
                         its data is wrong; bad without early: damage, not a tear */
-    bool spare,
-        all_spare; /* spare: the gzip member has room in its header; all_spare: the first one too */
+    bool spare, all_spare; /* spare: the gzip member has room in its header; all_spare: the first
+                              member has it too */
     z_stream stream;
     unsigned char
         *in; /* bytes of the file, from in_from on; in[in_at..in_end) are still to be unpacked */
     size_t in_at, in_end;
     uint64_t in_from;
-    char *held; /* text: the first `given` bytes went out last, the others have to wait */
+    char *
+        held; /* text: torn_next() returned the first `given` bytes last, the others have to wait */
     size_t length, capacity, given, scanned;
-    uint64_t text_from,
-        rows_from;    /* offsets in the text: of held[0]; of the first row, 0: not met */
-    uint64_t trailer; /* offset in the text of the trailer; 0: not met */
+    uint64_t text_from, rows_from; /* text_from: held[0]'s offset in the text; rows_from: the first
+                                      row's, 0 if not met yet */
+    uint64_t trailer;              /* the trailer's offset in the text; 0 if not met yet */
     struct torn_member {
         uint64_t file, text; /* where a whole gzip member ends: in the file, and in the text */
     } *members;
@@ -65,8 +69,8 @@ void torn_close(struct torn *torn);
  * why. */
 int torn_next(struct torn *torn, const char **at, size_t *length);
 
-/* Returns how much of a torn file can stay: all up to its last whole event, or, of a packed one,
- * the whole gzip members before that place. */
+/* Returns how much of a torn file can stay. A plain file stays up to the end of its last whole
+ * event, a packed file up to the last gzip member that ends before that. */
 struct torn_member torn_stands(const struct torn *torn);
 /* Appends the text from torn_stands() to the end of the last whole event. False: the file has
  * changed. */

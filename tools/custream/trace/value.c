@@ -81,7 +81,8 @@ void row_print(struct rope *to, yyjson_val *value)
         const bool name = in && in->object && in->left % 2 == 0, object = yyjson_is_obj(at);
         if (in && in->follows && (name || !in->object)) rope_literal(to, ",");
         if (in) in->follows = true, in->left--;
-        if (name && yyjson_is_raw(at)) in->left--; /* its value is to be ignored */
+        if (name && yyjson_is_raw(at))
+            in->left--; /* the value behind whole members is ignored, and not counted in `left` */
         if (yyjson_is_ctn(at)) {
             rope_print(to, object ? "{" : "[");
             array_add(levels, depth, capacity,

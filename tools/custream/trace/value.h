@@ -27,7 +27,8 @@ void rope_print(struct rope *text, const char *format, ...) __attribute__((forma
 /* Appends a string as JSON. */
 void rope_string(struct rope *text, const char *string, size_t n);
 
-/* Appends the value as JSON in one line without blanks. A raw name is whole members: pftrace.h. */
+/* Appends the value as JSON in one line without blanks. A raw name holds whole members, as
+ * pftrace.h says. */
 void row_print(struct rope *to, struct yyjson_val *value);
 /* Returns the value as JSON, to be freed. */
 char *value_json(struct yyjson_val *value);
@@ -38,16 +39,17 @@ struct yyjson_doc *value_parse(const char *text, size_t length);
 
 /* The longest time, in nanoseconds: 73 years, since some tools count from 1970. */
 #define TIME_MAX INT64_C(2300000000000000000)
-/* Turns microseconds, a number or a text, into nanoseconds: digit by digit, as a double has too few
- * digits. False: they are no number, or more than TIME_MAX. */
+/* Turns microseconds, a number or a text, into nanoseconds. Reads digit by digit, as a double has
+ * too few digits. False: the value is no number, or more than TIME_MAX. */
 bool value_ns(struct yyjson_val *value, int64_t *ns);
-/* Reads a natural number below 2^53, or a text that has nothing but its decimal digits, or its
- * hexadecimal ones behind 0x. False: the value is neither. */
+/* Reads a natural number below 2^53 from a number, or from a text that consists of decimal digits,
+ * or of 0x and hexadecimal digits. False: the value is neither, or the number is larger. */
 bool value_natural(struct yyjson_val *value, uint64_t *number);
 /* Returns a hash of `before` and of the value. NULL: no value. */
 uint64_t value_hash(uint64_t before, struct yyjson_val *value);
 
-/* Reads a list of up to 16 numbers of up to nine digits. Returns how many; 0: no such list. */
+/* Reads a list of up to 16 numbers of up to nine digits. Returns how many; 0: it is no such
+ * list. */
 enum { VALUE_LIST = 16 };
 size_t value_list(struct yyjson_val *list, uint32_t numbers[VALUE_LIST]);
 

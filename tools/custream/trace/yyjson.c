@@ -1,2 +1,2 @@
-/* The parser, as a package from PyPI has it (tools/headers.txt). */
+/* The JSON parser yyjson. Its source comes from a package on PyPI (tools/headers.txt). */
 #include <yyjson.c>
