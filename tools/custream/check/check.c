@@ -1,6 +1,7 @@
 /* custream check: names the first line of a trace that breaks a rule of the format. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/flags.h"
+#include "tools/custream/trace/foreign.h"
 #include "tools/custream/trace/newest.h"
 #include "tools/custream/verdict.h"
 #include "tools/custream/trace/json.h"
@@ -144,8 +145,10 @@ enum check_end check_read(struct check *check, struct json *json)
 static void summary(const struct check *check)
 {
     uint64_t threads = 0, lanes = 0;
-    for (const struct lane *lane = check->lanes; lane; lane = lane->next)
-        if (lane->first_event) *(is_gpu_pid(check, lane->pid) ? &lanes : &threads) += 1;
+    for (size_t i = 0; i < check->lane_count; i++) {
+        const bool gpu = gpu_of_process(true, check->lanes[i]->pid, "") != TRACE_NO_GPU;
+        if (check->lanes[i]->first_event) *(gpu ? &lanes : &threads) += 1;
+    }
     printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, %s\n",
         check->path, check->state, (unsigned long long)check->events,
         (unsigned long long)check->slices, (unsigned long long)flows_complete(check),
@@ -185,7 +188,6 @@ static int say(const struct check *check, enum check_end end)
 void check_init(struct check *check, const char *path)
 {
     *check = (struct check){.path = strcmp(path, "-") ? path : "standard input"};
-    check->lanes_end = &check->lanes;
     check->sums.host_from = INT64_MAX;
 }
 

@@ -6,14 +6,11 @@
 #define CS_TOOLS_CHECK_H
 
 #include "tools/custream/command.h"
+#include "tools/custream/trace/numbers.h"
 
 struct cJSON;
 struct yyjson_val;
 struct json;
-
-/* A pid below this is a device's ordinal (Kineto's and HTA's convention). In a merged trace it is
- * not: merged.h. */
-enum { GPU_PIDS = 64 };
 
 struct slice {
     int64_t ts, end; /* nanoseconds */
@@ -21,7 +18,6 @@ struct slice {
 };
 
 struct lane {
-    struct lane *next; /* in order of appearance */
     uint32_t pid, tid;
     bool named, with_stream; /* named: by a thread_name; with_stream: that row has args.cs.stream
                                 (lanes.h) */
@@ -95,9 +91,10 @@ struct check {
         uint64_t line; /* 0: none */
         int rule;
         char what[300];
-    } breach; /* the breach on the lowest line so far */
-    struct lane *lanes, **lanes_end, *lane_last;
-    void *lane_tree; /* tsearch(3) */
+    } breach;            /* the breach on the lowest line so far */
+    struct lane **lanes; /* in order of appearance */
+    size_t lane_count, lane_capacity;
+    struct numbers lane_places; /* places in `lanes`, by pid and tid */
     struct flow_end *flows;
     size_t flow_count, flow_capacity;
     struct async_end *asyncs;
@@ -147,8 +144,8 @@ struct event {
     struct yyjson_val *object, *args;
     const char *name, *category; /* "": none */
     char phase;
-    uint32_t pid, tid;
-    int64_t ts, end; /* end: equal to ts unless the event is a slice */
+    uint32_t pid, tid, gpu; /* gpu: the ordinal, or TRACE_NO_GPU */
+    int64_t ts, end;        /* end: equal to ts unless the event is a slice */
     struct lane *lane;
 };
 
@@ -157,12 +154,7 @@ bool check_event(struct check *check, uint64_t line, struct yyjson_val *event);
 /* Reads a natural number up to `max`. False: the value is none. */
 bool natural_in(struct yyjson_val *value, double max, uint64_t *number);
 
-/* Whether the pid is a GPU's; and that GPU's ordinal. */
-bool is_gpu_pid(const struct check *check, uint32_t pid);
-uint32_t gpu_ordinal(const struct check *check, uint32_t pid);
-
 struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid);
-void lane_add(struct lane *lane, struct slice slice);
 void lanes_free(struct check *check);
 
 /* Sorts the slices of each lane by ts, the longer first, then by line, as functions below need. */
@@ -174,15 +166,12 @@ const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
 /* Returns some slice that ts lies in; NULL: there is none. After lanes_sort(). */
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);
 
-void async_add(struct check *check, struct async_end end);
 /* Judges async spans and streams' lives, after the last line. `ended`: each must have its end. */
 void asyncs_judge(struct check *check, bool ended);
 
-/* Judge rules 8 and 10: the args of a cs_audit row; after the last row, the trailer's audit. */
-bool audit_row_judge(struct check *check, uint64_t line, struct yyjson_val *args);
+/* Judges rule 10, after the last row: the trailer's audit. */
 bool audit_judge(struct check *check, uint64_t line, const struct cJSON *trailer);
 
-void flow_add(struct check *check, struct flow_end end);
 /* Judges rule 6, after lanes_sort(). `complete`: each flow must have its s. */
 void flows_judge(struct check *check, bool complete);
 /* Returns how many flows end (f). Unless flows_judge() found a breach, each of them has a start. */

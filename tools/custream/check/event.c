@@ -1,7 +1,7 @@
 /* Judges one event alone, and keeps what the other files here need to judge several. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/lanes.h"
-#include "tools/custream/merged.h"
+#include "tools/custream/trace/foreign.h"
 #include "tools/custream/trace/value.h"
 
 #include <math.h>
@@ -42,15 +42,6 @@ static const struct category *category_find(const char *name)
     for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
         if (!strcmp(categories[i].name, name)) return &categories[i];
     return NULL;
-}
-
-bool is_gpu_pid(const struct check *check, uint32_t pid)
-{
-    return check->merged ? pid >= MERGED_GPUS : pid < GPU_PIDS;
-}
-uint32_t gpu_ordinal(const struct check *check, uint32_t pid)
-{
-    return check->merged ? merged_gpu_ordinal(pid) : pid;
 }
 
 #define BREACH(event, rule, ...) check_breach((event)->check, (event)->line, rule, __VA_ARGS__)
@@ -172,7 +163,7 @@ static bool judge_gpu_row(const struct event *event)
 {
     yyjson_val *device = yyjson_obj_get(event->args, "device"),
                *stream = yyjson_obj_get(event->args, "stream");
-    if (device && !is_number(device, gpu_ordinal(event->check, event->pid)))
+    if (device && !is_number(device, event->gpu))
         return BREACH(event, 2, "args.device is not the pid: a GPU's pid is its ordinal");
     if (stream && !is_number(stream, lane_stream(event->tid, event->lane->with_stream)))
         return BREACH(event, 3, "args.stream is not the lane's stream, %u",
@@ -186,10 +177,10 @@ static bool judge_gpu_row(const struct event *event)
 
 static bool judge_place(const struct event *event, enum place place)
 {
-    bool on_gpu = is_gpu_pid(event->check, event->pid);
+    const bool on_gpu = event->gpu != TRACE_NO_GPU;
     if (place == ON_HOST && on_gpu)
-        return BREACH(
-            event, 2, "%s on pid %u: below %u are the GPUs", event->category, event->pid, GPU_PIDS);
+        return BREACH(event, 2, "%s on pid %u: below %u are the GPUs", event->category, event->pid,
+            CS_GPU_PIDS);
     if (place == ON_GPU && !on_gpu)
         return BREACH(
             event, 2, "%s on pid %u: a GPU's pid is its ordinal", event->category, event->pid);
@@ -209,13 +200,28 @@ static bool judge_place(const struct event *event, enum place place)
 
 static bool judge_category(const struct event *event)
 {
-    bool in_flow = strchr("stf", event->phase);
+    const bool in_flow = strchr("stf", event->phase);
     if (!*event->category) return BREACH(event, 8, "no cat");
     const struct category *category = category_find(event->category);
     if (!category) return BREACH(event, 8, "unknown cat \"%.60s\"", event->category);
     if (in_flow && strcmp(event->category, "cs_dep"))
         return BREACH(event, 8, "cat \"%s\" is none of flows", event->category);
+    if (!strcmp(event->category, "cs_audit")) {
+        const char *verdict = text_in(event->args, "verdict");
+        const bool hazard = !strcmp(verdict, "hazard");
+        if (!hazard && strcmp(verdict, "nobody needed it"))
+            return BREACH(event, 8, "a cs_audit row without a known args.verdict");
+        event->check->hazards += hazard;
+    }
     return in_flow || judge_place(event, category->place);
+}
+
+static bool flow_add(const struct event *event, uint64_t id, char phase, bool bound)
+{
+    struct check *check = event->check;
+    array_add(check->flows, check->flow_count, check->flow_capacity,
+        (struct flow_end){event->ts, id, event->line, event->lane, phase, bound});
+    return true;
 }
 
 static bool judge_flow(const struct event *event)
@@ -225,12 +231,7 @@ static bool judge_flow(const struct event *event)
         return BREACH(event, 6, "a flow's id is an integer below 2^53");
     if (event->phase == 'f' && strcmp(text_in(event->object, "bp"), "e"))
         return BREACH(event, 6, "f without \"bp\":\"e\"");
-    flow_add(event->check, (struct flow_end){.ts = event->ts,
-                               .id = id,
-                               .line = event->line,
-                               .lane = event->lane,
-                               .phase = event->phase});
-    return true;
+    return flow_add(event, id, event->phase, false);
 }
 
 /* Judges a slice with a bind_id: an arrow begins (flow_out) or ends (flow_in) at it. */
@@ -247,24 +248,19 @@ static bool judge_bound(const struct event *event)
     if (in == out)
         return BREACH(event, 6, "with a bind_id goes either \"flow_out\":true or \"flow_in\":true");
     event->check->sums.arrows += in;
-    flow_add(event->check, (struct flow_end){.ts = event->ts,
-                               .id = id,
-                               .line = event->line,
-                               .lane = event->lane,
-                               .phase = in ? 'f' : 's',
-                               .bound = true});
-    return true;
+    return flow_add(event, id, in ? 'f' : 's', true);
 }
 
 static bool judge_slice(struct event *event)
 {
-    struct slice slice = {.ts = event->ts, .line = event->line};
-    event->check->slices++;
+    struct lane *lane = event->lane;
     int64_t duration;
+    event->check->slices++;
     if (!judge_time(event, "dur", &duration)) return false;
     if (duration < 1) return BREACH(event, 1, "dur is below 0.001");
-    slice.end = event->end = slice.ts + duration;
-    lane_add(event->lane, slice);
+    event->end = event->ts + duration;
+    array_add(lane->slices, lane->count, lane->capacity,
+        (struct slice){event->ts, event->end, event->line});
     return judge_bound(event);
 }
 
@@ -273,6 +269,14 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     do hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
     while (*text++);
     return hash;
+}
+
+static bool async_add(const struct event *event, uint64_t span, char phase, bool life)
+{
+    struct check *check = event->check;
+    array_add(check->asyncs, check->async_count, check->async_capacity,
+        (struct async_end){event->ts, span, event->line, phase, life});
+    return true;
 }
 
 /* Judges an end of an async span. Its id is a number or a string: `id`, or in id2 `local` (to the
@@ -293,10 +297,7 @@ static bool judge_async(const struct event *event)
     uint64_t span =
         hash_text(hash_text(hash_text(0xcbf29ce484222325, event->category), event->name), number);
     if (!is_number) span = hash_text(span, yyjson_get_str(id));
-    async_add(event->check,
-        (struct async_end){
-            .ts = event->ts, .span = span, .line = event->line, .phase = event->phase});
-    return true;
+    return async_add(event, span, event->phase, false);
 }
 
 /* Judges a mark of a stream's life: its begin, which has the stream's origin, or its end. */
@@ -314,12 +315,7 @@ static bool judge_life(const struct event *event)
             "a cs_stream mark is the begin of a life (args.origin) or its end (destroyed, "
             "continues)");
     snprintf(life, sizeof life, "life of %u %llu", event->pid, (unsigned long long)stream);
-    async_add(event->check, (struct async_end){.ts = event->ts,
-                                .span = hash_text(0xcbf29ce484222325, life),
-                                .line = event->line,
-                                .phase = begins ? 'b' : 'e',
-                                .life = true});
-    return true;
+    return async_add(event, hash_text(0xcbf29ce484222325, life), begins ? 'b' : 'e', true);
 }
 
 static bool judge_by_phase(struct event *event)
@@ -344,14 +340,10 @@ static bool judge_timed(struct event *event)
     event->end = event->ts;
     struct lane *lane = event->lane = lane_of(event->check, event->pid, event->tid);
     if (!lane->first_event) lane->first_event = event->line;
-    if (is_gpu_pid(event->check, event->pid) && !lane->named)
+    if (event->gpu != TRACE_NO_GPU && !lane->named)
         return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
     if (event->phase == 'C') return judge_counter(event);
-    if (!judge_category(event)) return false;
-    if (!strcmp(event->category, "cs_audit") &&
-        !audit_row_judge(event->check, event->line, event->args))
-        return false;
-    return judge_by_phase(event) && sums_row(event);
+    return judge_category(event) && judge_by_phase(event) && sums_row(event);
 }
 
 static bool judge(struct event *event)
@@ -370,6 +362,7 @@ static bool judge(struct event *event)
     event->category = text_in(object, "cat");
     if (!*event->name && *phase != 'e') return BREACH(event, 0, "no name");
     if (!judge_id(event, "pid", &event->pid) || !judge_id(event, "tid", &event->tid)) return false;
+    event->gpu = gpu_of_process(true, event->pid, "");
     if (!event->tid) return BREACH(event, 2, "tid is 0, which Perfetto turns into the pid");
     return event->phase == 'M' ? judge_metadata(event) : judge_timed(event);
 }

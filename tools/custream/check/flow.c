@@ -5,21 +5,13 @@
 
 #define LINE(number) ((unsigned long long)(number))
 
-void flow_add(struct check *check, struct flow_end end)
-{
-    array_add(check->flows, check->flow_count, check->flow_capacity, end);
-}
-
 /* Orders flow ends: rows before slices with a bind_id; by id, then s, t, f, then by line. */
 static int flow_compare(const void *left, const void *right)
 {
-    static const char order[128] = {['s'] = 0, ['t'] = 1, ['f'] = 2};
+    static const char order[] = "stf";
     const struct flow_end *a = left, *b = right;
-    if (a->bound != b->bound) return a->bound - b->bound;
-    if (a->id != b->id) return a->id < b->id ? -1 : 1;
-    if (a->phase != b->phase)
-        return order[(unsigned char)a->phase] - order[(unsigned char)b->phase];
-    return a->line < b->line ? -1 : a->line > b->line;
+    return ORDER(a->bound, b->bound) ?: ORDER(a->id, b->id)
+        ?: ORDER(strchr(order, a->phase), strchr(order, b->phase)) ?: ORDER(a->line, b->line);
 }
 
 static void flow_judge_place(struct check *check, const struct flow_end *end)
@@ -87,19 +79,12 @@ uint64_t flows_complete(const struct check *check)
 
 /* --- async spans: a b and an e of one category, name, id and process; and streams' lives --- */
 
-void async_add(struct check *check, struct async_end end)
-{
-    array_add(check->asyncs, check->async_count, check->async_capacity, end);
-}
-
 /* Orders ends by span, then by time, then b before e, then by line. */
 static int async_compare(const void *left, const void *right)
 {
     const struct async_end *a = left, *b = right;
-    if (a->span != b->span) return a->span < b->span ? -1 : 1;
-    if (a->ts != b->ts) return a->ts < b->ts ? -1 : 1;
-    if (a->phase != b->phase) return a->phase < b->phase ? -1 : 1;
-    return a->line < b->line ? -1 : a->line > b->line;
+    return ORDER(a->span, b->span) ?: ORDER(a->ts, b->ts) ?: ORDER(a->phase, b->phase)
+        ?: ORDER(a->line, b->line);
 }
 
 void asyncs_judge(struct check *check, bool ended)

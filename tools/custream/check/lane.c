@@ -1,64 +1,40 @@
 /* Keeps the slices of lanes, and judges whether they nest. */
 #include "tools/custream/check/check.h"
 
-#include <search.h>
-
-static int lane_compare(const void *left, const void *right)
-{
-    const struct lane *a = left, *b = right;
-    if (a->pid != b->pid) return a->pid < b->pid ? -1 : 1;
-    return a->tid == b->tid ? 0 : a->tid < b->tid ? -1 : 1;
-}
-
-static struct lane *lane_create(struct check *check, const struct lane *key)
-{
-    /* array_room(), though for one element: it exits if there is no memory. */
-    size_t capacity = 0;
-    struct lane *lane = array_room(NULL, 0, &capacity, sizeof *lane);
-    *lane = *key;
-    if (!tsearch(lane, &check->lane_tree, lane_compare)) abort();
-    *check->lanes_end = lane;
-    check->lanes_end = &lane->next;
-    return lane;
-}
-
 struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid)
 {
-    struct lane key = {.pid = pid, .tid = tid};
-    /* The last lane is tried first: events of one thread come in runs. */
-    if (check->lane_last && !lane_compare(check->lane_last, &key)) return check->lane_last;
-    struct lane **found = tfind(&key, &check->lane_tree, lane_compare);
-    return check->lane_last = found ? *found : lane_create(check, &key);
-}
-
-void lane_add(struct lane *lane, struct slice slice)
-{
-    array_add(lane->slices, lane->count, lane->capacity, slice);
+    uint32_t *at =
+        numbers_at(&check->lane_places, (uint64_t)pid << 32 | tid, (uint32_t)check->lane_count);
+    if (*at == check->lane_count) {
+        struct lane *lane = array_zeros(1, sizeof *lane);
+        *lane = (struct lane){.pid = pid, .tid = tid};
+        array_add(check->lanes, check->lane_count, check->lane_capacity, lane);
+    }
+    return check->lanes[*at];
 }
 
 void lanes_free(struct check *check)
 {
-    while (check->lanes) {
-        struct lane *lane = check->lanes;
-        check->lanes = lane->next;
-        tdelete(lane, &check->lane_tree, lane_compare);
-        free(lane->slices);
-        free(lane);
+    for (size_t i = 0; i < check->lane_count; i++) {
+        free(check->lanes[i]->slices);
+        free(check->lanes[i]);
     }
+    free(check->lanes);
+    numbers_free(&check->lane_places);
 }
 
 static int slice_compare(const void *left, const void *right)
 {
     const struct slice *a = left, *b = right;
-    if (a->ts != b->ts) return a->ts < b->ts ? -1 : 1;
-    if (a->end != b->end) return a->end > b->end ? -1 : 1;
-    return a->line < b->line ? -1 : a->line > b->line;
+    return ORDER(a->ts, b->ts) ?: ORDER(b->end, a->end) ?: ORDER(a->line, b->line);
 }
 
 void lanes_sort(struct check *check)
 {
-    for (struct lane *lane = check->lanes; lane; lane = lane->next)
+    for (size_t i = 0; i < check->lane_count; i++) {
+        const struct lane *lane = check->lanes[i];
         if (lane->count) qsort(lane->slices, lane->count, sizeof *lane->slices, slice_compare);
+    }
 }
 
 /* Finds two slices on lines up to `limit` that overlap partly. `stack` has room for all slices. */
@@ -83,8 +59,7 @@ static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct s
  * finds this one. */
 static void lane_judge_overlap(struct check *check, const struct lane *lane)
 {
-    size_t capacity = lane->count; /* "full", so that array_room() doubles it */
-    const struct slice **stack = array_room(NULL, lane->count, &capacity, sizeof *stack), *pair[2];
+    const struct slice **stack = array_zeros(lane->count, sizeof *stack), *pair[2];
     if (lane_overlap(lane, UINT64_MAX, stack, pair)) {
         uint64_t good = 0, bad = pair[0]->line > pair[1]->line ? pair[0]->line : pair[1]->line;
         while (bad - good > 1) {
@@ -124,38 +99,26 @@ static void lane_judge_order(struct check *check, const struct lane *lane)
 
 void lanes_judge(struct check *check)
 {
-    for (struct lane *lane = check->lanes; lane; lane = lane->next) {
-        if (!lane->count) continue;
-        lane_judge_overlap(check, lane);
-        lane_judge_order(check, lane);
+    for (size_t i = 0; i < check->lane_count; i++) {
+        lane_judge_overlap(check, check->lanes[i]);
+        lane_judge_order(check, check->lanes[i]);
     }
 }
 
 const struct slice *lane_slice_at(const struct lane *lane, int64_t ts)
 {
-    size_t low = 0, high = lane->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (lane->slices[middle].ts < ts) low = middle + 1;
-        else high = middle;
-    }
     const struct slice *first = NULL;
-    for (; low < lane->count && lane->slices[low].ts == ts; low++)
-        if (!first || lane->slices[low].line < first->line) first = &lane->slices[low];
+    for (size_t at = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts < ts);
+        at < lane->count && lane->slices[at].ts == ts; at++)
+        if (!first || lane->slices[at].line < first->line) first = &lane->slices[at];
     return first;
 }
 
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts)
 {
-    size_t low = 0, high = lane->count;
-    while (low < high) { /* `low` ends behind the last slice that starts at ts or before */
-        size_t middle = low + (high - low) / 2;
-        if (lane->slices[middle].ts <= ts) low = middle + 1;
-        else high = middle;
-    }
-    /* The last of them may have ended before ts: a slice that encloses it stands a few places
-     * before. */
-    for (int steps = 0; low-- > 0 && steps < 4096; steps++)
-        if (lane->slices[low].end > ts) return &lane->slices[low];
+    size_t behind = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts <= ts);
+    /* The last one before may have ended: a slice that encloses it stands a few places before. */
+    for (int steps = 0; behind-- > 0 && steps < 4096; steps++)
+        if (lane->slices[behind].end > ts) return &lane->slices[behind];
     return NULL;
 }

@@ -97,18 +97,16 @@ static bool sample_agrees(const struct judged *j)
 
 static int call_by_correlation(const void *left, const void *right)
 {
-    const struct call *a = left, *b = right;
-    return a->correlation == b->correlation ? 0 : a->correlation < b->correlation ? -1 : 1;
+    return ORDER(
+        ((const struct call *)left)->correlation, ((const struct call *)right)->correlation);
 }
 
 /* Orders calls by stream and thread, then by time. */
 static int call_by_place(const void *left, const void *right)
 {
     const struct call *a = left, *b = right;
-    if (a->device != b->device) return a->device < b->device ? -1 : 1;
-    if (a->stream != b->stream) return a->stream < b->stream ? -1 : 1;
-    if (a->tid != b->tid) return a->tid < b->tid ? -1 : 1;
-    return a->ts == b->ts ? 0 : a->ts < b->ts ? -1 : 1;
+    return ORDER(a->device, b->device) ?: ORDER(a->stream, b->stream) ?: ORDER(a->tid, b->tid)
+        ?: ORDER(a->ts, b->ts);
 }
 
 /* Finds the call of each piece of work. Returns how many pieces have no call in this file. */
@@ -511,15 +509,6 @@ void totals_state(struct check *check)
 
 /* --- the audit of the default stream --- */
 
-bool audit_row_judge(struct check *check, uint64_t line, yyjson_val *args)
-{
-    const char *verdict = yyjson_get_str(yyjson_obj_get(args, "verdict"));
-    if (!verdict || (strcmp(verdict, "hazard") && strcmp(verdict, "nobody needed it")))
-        return check_breach(check, line, 8, "a cs_audit row without a known args.verdict");
-    check->hazards += !strcmp(verdict, "hazard");
-    return true;
-}
-
 /* Returns how often the listed pairs were met; negative: a pair is not as it should be. */
 static double listed(const cJSON *hazards)
 {
@@ -543,17 +532,17 @@ bool audit_judge(struct check *check, uint64_t line, const cJSON *trailer)
     if (!audit)
         return !check->hazards || check_breach(check, line, 10,
                                       "cs_audit rows, and no defaultStreamAudit in the trailer");
-    if (!verdict ||
-        (strcmp(verdict, "safe") && strcmp(verdict, "not safe") && strcmp(verdict, "cannot tell") &&
-            strcmp(verdict, "nothing on the default stream")))
-        return check_breach(check, line, 10, "defaultStreamAudit has no known verdict");
-    if (!strcmp(verdict, "cannot tell") &&
-        !cJSON_IsString(cJSON_GetArrayItem(member_of(audit, "doubts"), 0)))
-        return check_breach(
-            check, line, 10, "defaultStreamAudit cannot tell, and does not say why");
-    if (!cJSON_IsArray(hazards) || sum < 0)
-        return check_breach(
-            check, line, 10, "defaultStreamAudit: a hazard has two named operations and a count");
+    const char *wrong = !verdict || (strcmp(verdict, "safe") && strcmp(verdict, "not safe") &&
+                                        strcmp(verdict, "cannot tell") &&
+                                        strcmp(verdict, "nothing on the default stream"))
+                            ? " has no known verdict"
+                        : !strcmp(verdict, "cannot tell") &&
+                                !cJSON_IsString(cJSON_GetArrayItem(member_of(audit, "doubts"), 0))
+                            ? " cannot tell, and does not say why"
+                        : !cJSON_IsArray(hazards) || sum < 0
+                            ? ": a hazard has two named operations and a count"
+                            : NULL;
+    if (wrong) return check_breach(check, line, 10, "defaultStreamAudit%s", wrong);
     if ((lost > 0) != !strcmp(verdict, "not safe"))
         return check_breach(check, line, 10,
             "defaultStreamAudit: lost_orders is %.15g, and the verdict \"%s\"", lost, verdict);
