@@ -37,7 +37,7 @@ static enum check_end useless(struct check *check, const char *why)
     return CHECK_USELESS;
 }
 
-/* Judges that a blank follows "rank": as HTA looks for "rank":\s+(\d+). */
+/* Judges that a blank follows the colon behind "rank": HTA searches for "rank":\s+(\d+). */
 static bool rank_judge(struct check *check, const struct json *json, const char *text)
 {
     const char *rank =

@@ -1,7 +1,7 @@
 /* custream check, inside. Each event is judged alone as it comes (event.c). For the rules on
- * several events it is kept in short form (24 bytes a slice, 40 an end of a flow or span), and
- * judged after the last event. Rules have the numbers of docs/command.md; 0 is the layout. In a
- * file of packets, "line" is the number of an event. */
+ * several events a short form of it is kept (24 bytes for a slice, 40 for an end of a flow or
+ * span), and judged after the last event. Rules have the numbers of docs/command.md; 0 is the
+ * layout. In a file of packets, "line" is the number of an event. */
 #ifndef CS_TOOLS_CHECK_H
 #define CS_TOOLS_CHECK_H
 
@@ -19,10 +19,10 @@ struct slice {
 
 struct lane {
     uint32_t pid, tid;
-    bool named, with_stream; /* named: by a thread_name; with_stream: that row has args.cs.stream
-                                (lanes.h) */
-    uint64_t first_event;    /* line of its first event, metadata aside; 0: none so far */
-    struct slice *slices;    /* in order of lines until lanes_sort() */
+    bool named, with_stream; /* named: a thread_name row names the lane; with_stream: that row has
+                                args.cs.stream (lanes.h) */
+    uint64_t first_event; /* line of the lane's first event that is no metadata; 0: none so far */
+    struct slice *slices; /* in order of lines until lanes_sort() */
     size_t count, capacity;
 };
 
@@ -31,7 +31,8 @@ struct flow_end {
     uint64_t id, line;
     const struct lane *lane;
     char phase; /* s, t or f */
-    bool bound; /* the end is a slice with a bind_id: one begins the arrow, any number end it */
+    bool bound; /* the end is a slice with a bind_id; one such slice begins an arrow, any number end
+                   it */
 };
 
 /* An end of an async span or of a stream's life. */
@@ -39,7 +40,7 @@ struct async_end {
     int64_t ts;
     uint64_t span, line; /* span: a hash of category, name, id and pid */
     char phase;          /* b or e */
-    bool life;           /* it is a mark of a stream's life */
+    bool life;           /* the end is a mark of a stream's life */
 };
 
 /* --- what the rows add up to: 16 bytes a piece of work, 40 a call that may have made work --- */
@@ -48,7 +49,7 @@ enum { WORK_KINDS = 6 }; /* kernels, copies, memsets, graphs, ranges, the profil
 
 /* A piece of GPU work. */
 struct work {
-    uint64_t correlation; /* never 0: work without one is only counted */
+    uint64_t correlation; /* never 0, as work without a correlation is only counted */
     uint64_t lane;        /* args.stream, and the pid above bit 32 */
 };
 
@@ -58,7 +59,7 @@ struct call {
     int64_t ts, end;
     uint32_t tid, stream; /* stream 0: the call names none */
     uint16_t device;
-    bool launches; /* it launches a kernel */
+    bool launches; /* the call launches a kernel */
     bool works;    /* its work is in the file; set at the end */
     bool at_home;  /* some of its work is on the lane of its stream */
 };
@@ -71,7 +72,7 @@ struct gap {
 
 struct sums {
     uint64_t recorded, driver_calls, kinds[WORK_KINDS], without_call;
-    uint64_t lost_calls, lost_work; /* of the cs_loss slices */
+    uint64_t lost_calls, lost_work; /* what the cs_loss slices say, added up */
     uint64_t arrows;                /* slices at which an arrow ends, all of them GPU work */
     uint64_t correlation_max;
     bool captures;     /* a stream was captured */
@@ -115,7 +116,7 @@ struct check {
     bool recoverable; /* the file ends as a kill leaves it: custream recover repairs it */
     const char *torn; /* where a torn file ends, in words: "it ends inside an event" */
     char state[1024], losses[1024]; /* state: how the summary begins, or why the file is useless;
-                                       losses: how it ends */
+                                       losses: how the summary ends */
 };
 
 void check_init(struct check *check, const char *path);
@@ -130,7 +131,8 @@ enum check_end {
 };
 enum check_end check_read(struct check *check, struct json *json);
 
-/* Remembers the breach if no lower line has one. Returns false, so that a judge can end with it. */
+/* Remembers the breach, unless one on a lower line is known. Returns false, so that a function that
+ * judges can return the result of this call. */
 bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -151,7 +153,7 @@ struct event {
 
 /* Judges one event, whose numbers are raw texts. False: it breaks a rule. */
 bool check_event(struct check *check, uint64_t line, struct yyjson_val *event);
-/* Reads a natural number up to `max`. False: the value is none. */
+/* Reads a natural number up to `max`. False: the value is no such number. */
 bool natural_in(struct yyjson_val *value, double max, uint64_t *number);
 
 struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid);
@@ -161,9 +163,10 @@ void lanes_free(struct check *check);
 void lanes_sort(struct check *check);
 /* Judges rule 4, after lanes_sort(): the slices of a lane nest. */
 void lanes_judge(struct check *check);
-/* Returns the slice on the lowest line that starts at ts; NULL: none. After lanes_sort(). */
+/* Of the slices that start at ts, returns the one on the lowest line; NULL: none starts then. To be
+ * called after lanes_sort(). */
 const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
-/* Returns some slice that ts lies in; NULL: there is none. After lanes_sort(). */
+/* Returns some slice in which ts lies; NULL: ts lies in none. To be called after lanes_sort(). */
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);
 
 /* Judges async spans and streams' lives, after the last line. `ended`: each must have its end. */
@@ -174,7 +177,8 @@ bool audit_judge(struct check *check, uint64_t line, const struct cJSON *trailer
 
 /* Judges rule 6, after lanes_sort(). `complete`: each flow must have its s. */
 void flows_judge(struct check *check, bool complete);
-/* Returns how many flows end (f). Unless flows_judge() found a breach, each of them has a start. */
+/* Returns how many flows have an end (f). Unless flows_judge() found a breach, each of these flows
+ * has a start. */
 uint64_t flows_complete(const struct check *check);
 
 void sums_free(struct sums *sums);
@@ -183,11 +187,12 @@ bool sums_row(const struct event *event);
 
 /* Judges rules 10 and 12: the totals in check->whole. */
 bool totals_judge(struct check *check, uint64_t line);
-/* Makes the totals of a torn file, as far as its rows tell. `before`: totals of the part before;
- * `last`: of this part's last flush; each may be NULL. */
+/* Makes the totals of a torn file, as far as its rows tell. `before`: the totals of the part before
+ * this one, or NULL; `last`: the totals that this part's last flush wrote, or NULL. */
 struct cJSON *totals_make(
     struct check *check, uint64_t cut_bytes, const struct cJSON *before, const struct cJSON *last);
-/* Sets check->state to "ok", or to why the file does not have everything; and check->losses. */
+/* Sets check->state to "ok", or to why the file does not have everything. Sets check->losses
+ * too. */
 void totals_state(struct check *check);
 
 #endif

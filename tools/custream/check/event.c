@@ -1,4 +1,5 @@
-/* Judges one event alone, and keeps what the other files here need to judge several. */
+/* Judges one event alone, and keeps what this folder's other files need to judge several
+ * together. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/trace/foreign.h"

@@ -1,6 +1,6 @@
 /* Judges flows: arrows from the slice of an `s` to the slice of an `f`, or from a slice with
- * flow_out to each slice with flow_in and the same bind_id. Slices of the second kind are kept as
- * an s and an f too, at their begin. */
+ * flow_out to each slice with flow_in and the same bind_id. A slice with flow_out is kept as an s
+ * at its begin, one with flow_in as an f. */
 #include "tools/custream/check/check.h"
 
 #define LINE(number) ((unsigned long long)(number))
@@ -27,8 +27,8 @@ static void flow_judge_place(struct check *check, const struct flow_end *end)
             LINE(slice->line));
 }
 
-/* Judges that a flow has an s before this end. `start`: its s, or NULL. In a window of a trace, the
- * slice with flow_out may lie outside. */
+/* Judges that a flow has an s before this end. `start`: the flow's s, or NULL. In a window of a
+ * trace, the slice with flow_out may lie outside. */
 static void flow_judge_order(
     struct check *check, const struct flow_end *start, const struct flow_end *end, bool complete)
 {

@@ -55,8 +55,8 @@ static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct s
     return false;
 }
 
-/* Reports the overlap on the lowest line. lane_overlap() finds any pair: bisecting over its `limit`
- * finds this one. */
+/* Reports the overlap on the lowest line. lane_overlap() finds any pair, so its `limit` is bisected
+ * until the pair is the lowest. */
 static void lane_judge_overlap(struct check *check, const struct lane *lane)
 {
     const struct slice **stack = array_zeros(lane->count, sizeof *stack), *pair[2];
@@ -82,7 +82,7 @@ static void lane_judge_order(struct check *check, const struct lane *lane)
     /* Shorter slices stand behind longer ones: the loop goes backwards. */
     uint64_t lowest_shorter = 0; /* the lowest line of a shorter slice at this ts; 0: none */
     int64_t ts = 0, end = 0;
-    uint64_t lowest = 0; /* the lowest line of a slice at this ts that is not longer */
+    uint64_t lowest = 0; /* the lowest line of the slices at this ts so far */
     for (size_t i = lane->count; i-- > 0;) {
         const struct slice *slice = &lane->slices[i];
         if (slice->ts != ts || !lowest) lowest_shorter = lowest = 0;

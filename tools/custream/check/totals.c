@@ -8,8 +8,8 @@
 
 #define LINE(n) ((unsigned long long)(n))
 
-/* The recorder remembers this many calls whose work is awaited. As correlations count up, with a
- * higher one it may have forgotten calls. */
+/* The recorder remembers this many calls that wait for their work. Correlations count up, so a
+ * trace with a higher correlation may have work whose call was forgotten. */
 #define CALLS_KEPT (UINT64_C(1) << 18)
 /* The recorder lists at most WINDOWS_LISTED windows. It lists all groups of objects never destroyed
  * if they are fewer than GROUPS_SURE and the trailer is shorter than TRAILER_SURE bytes. */
@@ -27,7 +27,7 @@ struct judged {
 
 #define BREACH(judged, rule, ...) check_breach((judged)->check, (judged)->line, rule, __VA_ARGS__)
 
-/* Judges that a total, object.NAME, is what was counted. `path`: of the object, for the message. */
+/* Judges that the total object.NAME is `count`. `path`: the object's path, for the message. */
 static bool agrees(const struct judged *j, const cJSON *object, const char *path, const char *name,
     uint64_t count, const char *what)
 {
@@ -129,8 +129,8 @@ static uint64_t works_match(struct sums *sums)
     return foreign;
 }
 
-/* Judges that an arrow leads to each piece of work whose call is in the file. After a sudden end
- * one may be missing. */
+/* Judges that an arrow leads to each piece of work whose call is in the file. After a sudden end an
+ * arrow may be missing. */
 static bool arrows_agree(const struct judged *j, uint64_t foreign)
 {
     const uint64_t here = j->sums->work_count - foreign, arrows = j->sums->arrows;
@@ -149,14 +149,14 @@ static bool arrows_agree(const struct judged *j, uint64_t foreign)
         LINE(arrows), LINE(here));
 }
 
-/* Counts the launches on one stream that have no work although a later call has. `least`: a later
- * call of the same thread, so that the recorder met them in this order; `most`: a later call of any
- * thread, as far as times tell. */
+/* Counts the launches on one stream that have no work although a later call has work. For `least`
+ * only later calls of the same thread count, which the recorder met in this order; for `most` later
+ * calls of any thread count, as far as times tell. */
 static void passed_on_stream(
     const struct call *from, const struct call *end, uint64_t *least, uint64_t *most)
 {
     enum { UNSURE_NS = 1000000 };
-    /* When the last call with work was made: by any thread, and by the current one. */
+    /* When the last call with work began: of any thread, and of the current thread. */
     int64_t last = INT64_MIN, last_of_thread = INT64_MIN;
     for (const struct call *call = from; call < end; call++)
         if (call->works && call->ts > last) last = call->ts;
@@ -197,7 +197,7 @@ static bool missing_launches_agree(const struct judged *j)
     const cJSON *gpu = member_of(j->totals, "gpu");
     const double said = number_in(gpu, "launches_without_kernel");
     uint64_t least, most;
-    if (!gpu || j->part >= 2) return true; /* this total has launches of earlier parts too */
+    if (!gpu || j->part >= 2) return true; /* this total counts launches of earlier parts too */
     if (said < 0 && member_of(j->totals, "recovered"))
         return true; /* custream recover cannot tell it from the rows */
     if (said < 0) return BREACH(j, 12, "the trailer has no %s", name);
@@ -236,7 +236,7 @@ static bool is_same_time(int64_t a, int64_t b, const struct window *window)
     return a == b || (window->to > hour && llabs(a - b) <= coarse);
 }
 
-/* Reads the listed windows. Returns how many; -1: one is not as it should be. */
+/* Reads the listed windows. Returns how many; -1: a window is malformed. */
 static int windows_read(const cJSON *list, struct window *windows)
 {
     int n = 0;
@@ -324,8 +324,9 @@ static bool windows_agree(const struct judged *j)
     return !j->complete || j->part || windows_part(j, windows, n);
 }
 
-/* Judges a total of all parts so far: in part 1 it is the part's own, in a later part at least that
- * and `earlier`, what deleted parts had. */
+/* Judges a total of all parts so far. In part 1 it has to be `own`, the part's own number. In a
+ * later part it has to be at least `own` and `earlier` together, which is the number of the deleted
+ * parts. */
 static bool in_parts_agrees(
     const struct judged *j, const char *name, const char *what, double own, double earlier)
 {
@@ -401,8 +402,8 @@ bool totals_judge(struct check *check, uint64_t line)
         .totals = totals,
         .complete = !check->cut && !member_of(totals, "ended"),
         .part = number_or_0(totals, "part")};
-    /* A merge or a cut writes no `recorded` for a window, or if a file has no totals: nothing to
-     * compare. */
+    /* merge and cut write no `recorded` if they made a window, or if one of their files had no
+     * totals; then nothing is compared */
     if ((check->merged || check->is_cut_out) && !member_of(totals, "recorded")) return true;
     if (!losses_agree(&j)) return false;
     if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded,
@@ -432,9 +433,9 @@ static void gpu_make(cJSON *totals, const struct check *check)
     json_add_number(gpu, "lost", (double)check->sums.lost_work);
 }
 
-/* Adds the totals of a part. `before`: totals of the part before; `last`: of this part's last
- * flush; each may be NULL. Once a part has begun the oldest one is deleted, which only the last
- * flush knows. */
+/* Adds the totals of a part. `before`: the totals of the part before this one, or NULL; `last`: the
+ * totals that this part's last flush wrote, or NULL. When a part begins the oldest one is deleted,
+ * so only `last` counts that one. */
 static void part_make(cJSON *totals, struct check *check, const cJSON *before, const cJSON *last)
 {
     static const char *const of_deleted[] = {"parts_deleted", "recorded_in_deleted_parts"};
@@ -489,7 +490,7 @@ void totals_state(struct check *check)
     struct cs_verdict verdict;
     char list[512];
     verdict_read(&verdict, check->whole, list, sizeof list);
-    verdict.lost_calls = check->sums.lost_calls; /* this part's alone */
+    verdict.lost_calls = check->sums.lost_calls; /* of this part alone */
     verdict.lost_work = check->sums.lost_work;
     verdict.without_call =
         (cs_u64)number_or_0(member_of(member_of(check->whole, "totals"), "gpu"), "without_call");
@@ -509,7 +510,7 @@ void totals_state(struct check *check)
 
 /* --- the audit of the default stream --- */
 
-/* Returns how often the listed pairs were met; negative: a pair is not as it should be. */
+/* Returns how often the listed pairs were met; negative: a pair is malformed. */
 static double listed(const cJSON *hazards)
 {
     double sum = 0;

@@ -17,12 +17,13 @@ struct packets {
     void (*put)(void *of, const char *bytes, size_t n);
     void *of;
     struct rope room; /* the packets of a row */
-    /* the event's arguments for which pf.side, the library's room, is too small */
+    /* the event's arguments that do not fit in pf.side (the library's buffer) */
     struct rope notes;
     struct rope text; /* a value as JSON */
-    /* by a counter's track and its name, "COUNTER VALUE": the length of VALUE, + 1 */
+    /* the length of VALUE, + 1, by a hash of the counter's lane and the track's name "COUNTER
+     * VALUE" */
     struct numbers counters;
-    struct numbers made; /* by pid or tid that is no number: the number made up for it */
+    struct numbers made; /* the made-up number of a pid or tid that is a text, by a hash of it */
     /* what Perfetto's format has no place for, and what is allowed instead; "": nothing to say */
     char why[160], allowed[80];
     yyjson_val *row; /* the row that is being read */
@@ -120,7 +121,8 @@ static bool is_number(yyjson_val *value)
            (yyjson_is_raw(value) && strchr("-0123456789", *yyjson_get_raw(value)));
 }
 
-/* Reads a pid or tid. One that is no number gets a number; `made`: this is its first row. */
+/* Reads a pid or tid. If it is no natural number up to `most`, a number is made up for it; `made`:
+ * this row is the first with that number. */
 static bool number_of(struct packets *p, const char *name, uint64_t scope, uint64_t most,
     uint64_t *number, bool *made)
 {
@@ -269,7 +271,8 @@ struct event {
     char *at;
 };
 
-/* A track has the counter's name and the value's. Two tracks of one name would be one track. */
+/* The longest names, in bytes. A value's track is called "COUNTER VALUE": two values of a thread
+ * whose tracks had the same name would share one track. */
 enum { COUNTER_NAME = 512, VALUE_NAME = 127 };
 
 /* Whether another counter's value already has the track of this name. */
@@ -284,7 +287,7 @@ static bool is_of_another(struct packets *p, const struct event *e, const struct
 }
 
 /* Puts a counter's value as an event of its own, perhaps with a packet for its track. Each event is
- * written at once, so that the next one has all of the room. */
+ * written at once, so that the next one has all of p->room. */
 static bool count_put(
     struct packets *p, struct event *e, const struct cs_pf_text *key, yyjson_val *value)
 {
@@ -342,8 +345,8 @@ static bool args_put(struct packets *p, struct event *e, bool counter)
 
 /* --- rows --- */
 
-/* Puts what all rows but counters have: category and args. cs_pf_bare() marks a row without args,
- * or an arrow with empty args, so that JSON can be made from it again. */
+/* Puts the category and the args of a row that is no counter. cs_pf_bare() marks a row without
+ * args, or an arrow with empty args, so that the same JSON can be made of it again. */
 static bool more_put(struct packets *p, struct event *e, bool of_arrow)
 {
     yyjson_val *args = member(p, "args");
@@ -500,8 +503,8 @@ static bool meta(struct packets *p, struct event *e)
     return true;
 }
 
-/* Members that a row may have. `ts` and `cat` of names, and `cat` of counters, are accepted but
- * lost. */
+/* Members that a row may have, with the phases of such rows. `ts` and `cat` of M rows, and `cat` of
+ * C rows, are accepted but lost. */
 #define ALL "MXBEiICsfbe"
 static const struct {
     const char *name, *kinds;

@@ -13,13 +13,13 @@ struct yyjson_val;
 struct packets *packets_new(void (*put)(void *of, const char *bytes, size_t n), void *of);
 void packets_free(struct packets *p);
 
-/* To be called once, before the rows. `text`: the JSON in front of the rows; `wall_ns`: the wall
- * clock at time 0. */
+/* To be called once, before the rows. `text`: the JSON in front of the rows; `wall_ns`: what the
+ * wall clock says at the trace's time 0. */
 void packets_head(struct packets *p, const char *text, size_t n, uint64_t wall_ns);
 /* `half`: a text of the row has half a pair of surrogates. Returns false if Perfetto's format has
  * no place for something in the row: `error` says for what. */
 bool packets_row(struct packets *p, struct yyjson_val *row, bool half, char error[256]);
-/* To be called once, behind the rows. `text`: the JSON that stands there. */
+/* To be called once, after the rows. `text`: the JSON behind the rows. */
 void packets_tail(struct packets *p, const char *text, size_t n);
 
 #endif

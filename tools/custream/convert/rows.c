@@ -19,7 +19,8 @@ struct conversion {
     struct shapes shapes;
 };
 
-/* Puts lines and blanks of a header as the library does, since other tools search for that text. */
+/* Puts a member of the header with the line breaks and blanks that the library writes, since other
+ * tools search for that text. */
 static void head_member(struct rope *head, const char *name, yyjson_val *value)
 {
     const bool info = !strcmp(name, "distributedInfo") && yyjson_is_obj(value);
@@ -37,7 +38,7 @@ static void head_member(struct rope *head, const char *name, yyjson_val *value)
     rope_literal(head, "}");
 }
 
-/* Writes the members that came before the first row; nothing if that is done. */
+/* Writes the members that came before the first row, if that is not done yet. */
 static void rows_begin(struct conversion *c)
 {
     if (c->has_rows) return;

@@ -10,14 +10,13 @@ enum {
     ROWS_AS_CUT = 4,  /* a trace that is cut gets no end, so that `recover` may give it one */
 };
 
-/* Returns JSON_END; JSON_CUT: all before the cut is written, with an end unless ROWS_AS_CUT; or
- * JSON_BROKEN: `error` says why. */
+/* Returns JSON_END; JSON_CUT: the trace is cut, and all before the cut is written, with an end
+ * unless ROWS_AS_CUT; or JSON_BROKEN: `error` says why. */
 enum json_step rows_convert(const char *from, unsigned how,
     void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);
 
-/* Converts a trace in steps. conversion_row() and conversion_member() are a source_sink's
- * functions. `tail`: replaces the trace's own text behind the rows; NULL: the trace's own is put.
- */
+/* Converts a trace in steps. conversion_row() and conversion_member() fit into a source_sink.
+ * `tail`: text that replaces the trace's own behind the rows; NULL: the trace's own is put. */
 struct conversion *conversion_new(
     unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of);
 bool conversion_row(void *conversion, struct json *json, char error[256]);

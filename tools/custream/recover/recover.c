@@ -31,7 +31,7 @@ struct subject {
     bool all; /* nothing was recorded after the last flush, or the rings have it */
 };
 
-/* Where the extension of a trace begins; the end of the name: it has none. */
+/* Returns where the extension in the name of a trace begins; without one, where the name ends. */
 static size_t stem_of(const char *path)
 {
     const char *extension = cs_trace_extension(path);
@@ -44,8 +44,8 @@ static bool is_same(int fd, const char *path)
     return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Opens a trace that nobody writes to: the library locks its file, and so does a command that
- * replaces it. */
+/* Opens a trace to which nobody writes: the library locks the file that it writes, and so does a
+ * command that replaces the file. */
 static int trace_open(const char *path, bool in_place)
 {
     struct stat about;
@@ -126,7 +126,8 @@ static bool is_better(const char *to, int trace)
 
 /* --- a trace --- */
 
-/* Recovers a trace with its rings; NULL: they add nothing. If they are damaged, without them. */
+/* Recovers a trace with its rings, or without them if they are damaged. NULL: there are no rings
+ * that add something. */
 static int recover_with(struct subject *s, struct rings *rings)
 {
     struct mended mended;
