@@ -68,7 +68,7 @@ static bool put_anew(const char *path, int fd, const struct mended *mended)
 }
 
 /* Mends a file and returns its new trailer; NULL: the file stays as it is. A file of packets is
- * written anew only if the rings add some. */
+ * written anew, and only if the rings add rows. */
 static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings, const cJSON *last)
 {
     struct mended mended;
@@ -140,7 +140,7 @@ cJSON *finish_file(const char *path, struct file_id id, const char *by, int ring
         if (part >= 0) close(part);
     }
     if (is && (!by || !flock(fd, LOCK_EX | LOCK_NB)))
-        trailer = finish_open(path, fd, by, rings); /* nobody else writes to it now */
+        trailer = finish_open(path, fd, by, rings); /* nobody else writes to it, says the lock */
     close(fd);
     return trailer;
 }

@@ -17,7 +17,7 @@ bool mend_put(struct mend_to *to, const char *row);
  * row with its name. */
 int64_t mend_lane_filled(struct mend_to *to, uint32_t pid, uint32_t tid, bool *named);
 /* Returns the earliest time, `from` or later, that lies inside no slice of the lane: a slice that
- * begins then cuts none in two. */
+ * begins at that time cuts no other slice in two. */
 int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t from);
 
 /* --- rings.c --- */
@@ -33,7 +33,7 @@ void rings_rows(struct rings *rings, struct mend_to *to);
 /* Finds the texts in `bytes`, by their numbers. Takes over `bytes`. */
 void record_texts_read(struct record_texts *texts, char *bytes, size_t size);
 
-/* The lane of one thread, with all that making its rows from records takes. */
+/* The lane of one thread, with all that is needed to make its rows from records. */
 struct record_lane {
     struct mend_to *to;
     const struct record_texts *texts;

@@ -87,7 +87,7 @@ static cJSON *trailer_make(
     return trailer;
 }
 
-/* --- what is to be done --- */
+/* --- making the end --- */
 
 static enum mend_end useless(struct mended *mended, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -100,7 +100,8 @@ static enum mend_end useless(struct mended *mended, const char *format, ...)
     return MEND_USELESS;
 }
 
-/* Makes the bytes that follow those that stay. False: the file was changed meanwhile. */
+/* Makes mended->tail, the bytes that follow the first mended->stands bytes of the file. False: the
+ * file was changed meanwhile. */
 static bool tail_make(struct mended *mended, const struct torn *torn)
 {
     struct rope rest = {0};
@@ -194,7 +195,7 @@ static bool copy_bytes(struct out *out, int from, off_t end)
     return true;
 }
 
-/* Writes a trace in Perfetto's own format, all of it anew. */
+/* Writes all of a trace in Perfetto's own format anew. */
 static bool put_packets(struct out *out, int fd, const struct mended *mended)
 {
     const struct torn_more more =
@@ -252,7 +253,7 @@ bool mend_in_place(int fd, const struct mended *mended)
     if (fstat(fd, &about)) return false;
     if (end > about.st_size &&
         posix_fallocate(fd, mended->stands,
-            (off_t)mended->tail.length)) /* with no room for all of it, nothing is touched */
+            (off_t)mended->tail.length)) /* without room for the whole tail, nothing is written */
         return ftruncate(fd, about.st_size) && false;
     for (ssize_t n; done < mended->tail.length; done += (size_t)n) {
         n = pwrite(

@@ -16,27 +16,28 @@ struct cJSON;
 /* The file of rings of a dead process (shim/base/rings.h). */
 struct rings {
     int fd;
-    char path[CS_RINGS_PATH]; /* "": a memfd, which has none */
-    struct cs_rings head;     /* head.unkept: how many threads have no ring in it */
+    char path[CS_RINGS_PATH]; /* "": the rings are a memfd, which has no path */
+    struct cs_rings head;     /* head.unkept: how many threads have no ring in the file */
     struct record_texts {     /* of[number]: a text; NULL: not there */
         char *bytes;
         const char **of;
     } texts;
-    /* buffer: events that were not written; packed: the same as a member of a .gz. */
+    /* buffer: events that were not written; packed: these events, compressed to a gzip member. */
     char *buffer, *packed;
     size_t used;             /* bytes of the buffer */
     off_t end;               /* where the trace's events end */
-    uint64_t rows, left_out; /* records that mend_make() made rows of, and that it could not */
+    uint64_t rows, left_out; /* rows: records of which mend_make() made rows; left_out: records of
+                                which it could not */
 };
 struct rings_why {
     char text[256]; /* "": the trace has no rings, or has all that they have */
-    bool gone;      /* there is no file of that name */
+    bool gone;      /* the file that the trace's head names is gone */
 };
 /* Opens the rings of an open trace: in `memfd`, or, if that is -1, in the file that the trace's
  * head names. NULL: `why` says why. */
 struct rings *rings_open(int trace, int memfd, struct rings_why *why);
 void rings_close(struct rings *rings);
-void rings_remove(struct rings *rings); /* removes their file */
+void rings_remove(struct rings *rings); /* removes the file of the rings */
 
 /* Whether the rings have something that the trace does not have. */
 bool rings_add(const struct rings *rings);
@@ -52,7 +53,7 @@ enum mend_end {
 };
 /* Facts about the process; NULL: not known. */
 struct mend_known {
-    const char *by;             /* what ended it: "SIGKILL" */
+    const char *by;             /* what ended the process, such as "SIGKILL" */
     const struct cJSON *before; /* the trailer of the part before this one */
     const struct cJSON *last;   /* the trailer that the file had */
 };
@@ -62,7 +63,7 @@ struct mended {
     struct cJSON *trailer;
     bool packets; /* the file is in Perfetto's own format */
     char why[512];
-    /* For the functions here. */
+    /* Internal: */
     struct rings *rings;
     off_t stands;     /* how many bytes of the file stay */
     struct rope rows; /* rows to add, each with its NUL */
@@ -73,12 +74,12 @@ enum mend_end mend_make(
     struct mended *mended, int fd, struct rings *rings, const struct mend_known *known);
 void mended_free(struct mended *mended);
 
-/* Puts a whole file in the place of `to`, at once. `mended` NULL: a copy of `fd`. False: the
- * complaint was printed. */
+/* Replaces the file `to` by a whole one, in one step; without `mended` by a copy of `fd`. False:
+ * the complaint was printed. */
 bool mend_write(const char *command, const char *to, int fd, const struct mended *mended);
 
-/* Writes the tail into the open file itself, which needs no room for a second file. False: it
- * failed; without room for the tail nothing was changed. */
+/* Writes the tail into the open file itself, which needs no room for a second file. False: writing
+ * failed; without room for the whole tail nothing was changed. */
 bool mend_in_place(int fd, const struct mended *mended);
 
 /* --- finish.c: the end of a file whose process has ended --- */
@@ -86,19 +87,21 @@ bool mend_in_place(int fd, const struct mended *mended);
 struct file_id {
     unsigned long long device, inode;
 };
-/* Returns the trailer of a file; NULL: the file is gone, is another one (but not the part that
- * follows file `id`), or has no trailer. `by`: what ended the process; it is written into the
- * trailer, and a torn file gets an end. `by` NULL: the file is not changed. `rings`: the memfd of
- * the rings, or -1. */
+/* Returns the trailer of the file at `path`, which has to be the file `id` or the part that follows
+ * it; NULL: it is another file, is gone, or has no trailer. `rings`: the memfd of the rings, or -1.
+ *
+ * `by`: what ended the process. It is written into the trailer, and a torn file gets an end.
+ * Without `by` the file is not changed. */
 struct cJSON *finish_file(const char *path, struct file_id id, const char *by, int rings);
 
 /* Whether the path leads to the file `id`. */
 bool finish_is_there(const char *path, struct file_id id);
 
-/* The trailer of an open file; NULL: it has none. */
+/* Returns the trailer of an open file; NULL: it has none. */
 struct cJSON *finish_trailer(int fd);
 
-/* The trailer of the part before the trace at `path`; NULL: no such part is beside the trace. */
+/* Returns the trailer of the part before the trace at `path`; NULL: no such part is beside the
+ * trace. */
 struct cJSON *finish_part_before(const char *path, int fd);
 
 #endif

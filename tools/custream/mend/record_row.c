@@ -123,7 +123,8 @@ static bool end(struct row_text *row, struct record_lane *lane, int64_t to)
     return true;
 }
 
-/* Adds the lane's name if it has none: a name comes before the first row. */
+/* Adds a row with the lane's name if there is none yet: it has to come before the lane's first
+ * event. */
 static void name_lane(struct record_lane *lane)
 {
     static struct row_text row;
@@ -147,7 +148,8 @@ static const char *category_of(unsigned call)
                                       : "cuda_driver";
 }
 
-/* The time at which a record's row begins: so late that the row cuts no earlier one in two. */
+/* Returns the time at which a record's row begins: so late that the row cuts no earlier row in
+ * two. */
 static int64_t begin_of(const struct record_lane *lane, const struct cs_record *record)
 {
     const int64_t from = ns_of(lane, record->begin);

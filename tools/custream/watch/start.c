@@ -17,7 +17,7 @@
 
 enum { WAITING_MOST = 1024 };
 
-static int leash = -1; /* the end of the pipe that `run` holds: a successful exec closes it */
+static int leash = -1; /* run's end of the pipe; a successful exec closes it */
 
 /* --- in the watcher --- */
 
@@ -39,8 +39,8 @@ static void close_others(const int *kept, size_t count)
     }
 }
 
-/* The watcher keeps stderr of the program's descriptors, and takes no signals: it ends by itself
- * when the program has ended. */
+/* Of the program's descriptors the watcher keeps only stderr. The watcher takes no signals, and
+ * ends by itself when the program has ended. */
 static void let_go_of_the_program(const struct watched *watched)
 {
     sigset_t all;
@@ -85,7 +85,7 @@ static int listen_at(const char *name)
     return -1;
 }
 
-/* Whether there are children from before exec: only the program may wait for them. */
+/* Whether this process has children from before its exec: only the program may wait for these. */
 static bool has_children(void)
 {
     return !waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) || errno != ECHILD;
@@ -105,9 +105,11 @@ _Noreturn static void make_watcher(struct watched *watched, int gate)
 }
 
 /* The child ends at once, so that its own child, the watcher, goes to the process that adopts
- * orphans. The child sends no signal and leaves no status. If there are no other children, SIGCHLD
- * is ignored meanwhile: then the child's times are not added to those of waited-for children. If
- * this process itself adopts orphans (a subreaper), it does not for this moment. */
+ * orphans. The child sends no signal and leaves no status.
+ *
+ * If this process has no other children, it ignores SIGCHLD meanwhile, so that the child's times
+ * are not added to those of waited-for children. If this process itself adopts orphans (a
+ * subreaper), it stops that for the moment. */
 static bool fork_twice(struct watched *watched)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -149,7 +151,8 @@ static bool make(struct watched *watched, const char *name)
     return made;
 }
 
-/* Whether there are enough descriptors: with fewer the watcher could not read a process's file. */
+/* Whether the limit allows enough descriptors: with fewer the watcher could not read a process's
+ * file. */
 static bool has_descriptors(void)
 {
     struct rlimit files;

@@ -8,7 +8,8 @@
 #include "shim/base/watch.h"
 #include "tools/custream/verdict.h"
 
-/* LINES_MOST: lines of traces; further whole traces are told as one sum. REPORTS_MOST: reports. */
+/* LINES_MOST: how many traces get a line of their own; whole traces beyond these are told as one
+ * sum. REPORTS_MOST: how many traces get a report. */
 enum { LINE_MOST = 8192, LINES_MOST = 8, REPORTS_MOST = LINES_MOST };
 
 #define IS_APART "The program has mounts of its own: the file has that name in them"
@@ -47,7 +48,8 @@ static bool is_whole(const struct cs_verdict *v)
            !v->untimed && !cs_verdict_has_gaps(v) && !v->gpu_cause;
 }
 
-/* Tells the audit of a process that could not tell it itself. `brief`: only lost orders. */
+/* Tells the default-stream audit of a process that could not tell it itself. `brief`: only lost
+ * orders. */
 static void tell_audit(const cJSON *trailer, bool brief)
 {
     const cJSON *audit = member_of(trailer, "defaultStreamAudit");
@@ -65,7 +67,7 @@ static void tell_audit(const cJSON *trailer, bool brief)
     }
 }
 
-/* Counts a trace that did not use the rule. A rule is told at the end if no trace used it, so only
+/* Counts a trace that did not use the rule. tell_end() names a rule if no trace used it, so only
  * the first trace adds rules. */
 static void unused_add(struct told *told, int rule, const char *match)
 {

@@ -1,4 +1,4 @@
-/* Runs the watcher: it hears of traces, and says what has become of them. */
+/* Runs the watcher, which hears of traces and says what has become of them. */
 #define _GNU_SOURCE
 #include "tools/custream/watch/inside.h"
 #include "shim/base/owner.h"
@@ -42,8 +42,9 @@ struct pidfd_info_64 {
 #define SO_PEERPIDFD 77
 #endif
 
-/* Opens what tells the end of a process. The socket's own pidfd (Linux 6.5) never means a later
- * process with the same number; from Linux 6.16 on a dead process has one too. */
+/* Opens the pidfd and the stat file, which tell how the process ends. The pidfd of the socket
+ * (Linux 6.5) never means a later process with the same number; from Linux 6.16 on the socket has
+ * one for a dead process too. */
 static struct ending ending_of(int socket, pid_t pid)
 {
     char file[64];
@@ -63,8 +64,8 @@ static void ending_close(struct ending *ending)
     *ending = (struct ending){.pidfd = -1, .stat = -1};
 }
 
-/* Reads the exit status: the last field of /proc/PID/stat, until the parent waits. The field is 0
- * while threads still end, and means something else in a stopped process. */
+/* Reads the exit status from /proc/PID/stat, whose last field has it until the parent waits. The
+ * field is 0 while threads still end, and means something else in a stopped process. */
 static void look(struct ending *ending, bool over)
 {
     char text[1024];
@@ -110,8 +111,9 @@ static const char *signal_name(int number, char *room, size_t size)
     return room;
 }
 
-/* Returns what ended a process, once its pidfd is readable: "SIGTERM"; "exit_group": an exit that
- * the library did not see; "an unknown cause": before Linux 6.16 only the parent hears for sure. */
+/* Returns what ended a process, once its pidfd is readable: a signal's name; "exit_group" for an
+ * exit that the library did not see; or "an unknown cause", as before Linux 6.16 only the parent
+ * surely gets the status. */
 static const char *ending_name(struct ending *ending, char *room, size_t size)
 {
     look(ending, true);
@@ -130,19 +132,19 @@ struct process {
     pid_t pid;
     struct ending ending;
     bool quiet, ended; /* ended: the library has finished the file */
-    /* What is to be said of its trace, while the process may still say it itself; no path: none. */
+    /* What the watcher says of the trace unless the process says it itself; path NULL: nothing. */
     struct told_trace unsaid;
     time_t execs; /* when the process was about to become another program; 0: it was not */
     char *path;   /* NULL: no file so far */
     struct file_id id;
-    int folder; /* the file's folder, if the path leads to another one for the process; or -1 */
+    int folder; /* the file's folder, if the path leads the watcher to another one; else -1 */
     int rings;  /* the memfd of its rings; -1: it has none */
 };
 
 static struct watch {
     struct watched *watched;
     struct process *processes;
-    size_t count, most; /* of processes now, and how many the descriptors allow */
+    size_t count, most; /* count: processes now; most: how many the descriptors allow */
     struct told told;
     int asks;      /* the socket of the program, which waits for the report; -1: it does not */
     int reporting; /* the pidfd of the process that makes the report; -1: none does */
@@ -178,8 +180,8 @@ static void process_free(struct process *process)
     free(process);
 }
 
-/* Accepts one connection. False: there is none, or no process more can be watched; its connection
- * waits until another process has gone. */
+/* Accepts one connection. False: there is none, or no further process can be watched; its
+ * connection then waits until another process has gone. */
 static bool take_in(int listener)
 {
     if (watch.count >= watch.most) return false;
@@ -195,7 +197,7 @@ static bool take_in(int listener)
     }
     *process = (struct process){
         .fd = fd, .pid = pid, .folder = -1, .rings = -1, .ending = ending_of(fd, pid)};
-    /* The oldest is heard first: it may have become the program that connects now. */
+    /* The oldest process is heard first: it may have become the program that connects now. */
     struct process **last = &watch.processes;
     while (*last) last = &(*last)->next;
     *last = process;
@@ -289,8 +291,8 @@ static void process_ends(struct process *process)
     else answer(process, cs_reply_done);
 }
 
-/* Opens the folder of the file if the path leads to another one for the process, which has mounts
- * or a root of its own: the folder stays as long as it is open. Returns -1 if not. */
+/* Opens the file's folder if the path leads the watcher elsewhere, because the process has mounts
+ * or a root of its own. The folder stays as long as it is open. Returns -1 if not. */
 static int folder_apart(const struct process *process)
 {
     char path[PATH_MAX + 64];
@@ -420,7 +422,7 @@ static void wait_for_news(void)
     poll(all, n, -1);
 }
 
-/* The program has ended: says the closing lines. Files of processes that live on are finished
+/* Says the closing lines, as the program has ended. Files of processes that live on are finished
  * later, without a word. */
 static void root_ends(void)
 {
