@@ -246,22 +246,18 @@ static void streams_count(struct making *m)
         m->streams_used[m->run->streams[s].device] += m->run->streams[s].works != 0;
 }
 
-static void of_device(struct making *m, uint32_t device, const uint32_t *works, size_t count)
+static void of_device(struct making *m, uint32_t device)
 {
     int64_t until = 0;
     uint32_t last = NONE;
-    for (size_t i = 0; i < count; i++) {
-        const struct work *work = &m->run->works[works[i]];
-        if (last != NONE && work->begin > until) gap(m, device, works[i], last, until);
+    for (uint32_t i = 0; i < m->run->work_count; i++) {
+        const struct work *work = &m->run->works[i];
+        if (work_device(m->run, work) != device) continue;
+        if (last != NONE && work->begin > until) gap(m, device, i, last, until);
         if (last != NONE && work->end <= until) continue;
         until = work->end;
-        last = works[i];
+        last = i;
     }
-}
-
-static uint32_t device_of_work(const void *run, size_t i)
-{
-    return work_device(run, &((const struct run *)run)->works[i]);
 }
 
 void idles_init(struct idles *idles, const struct run *run)
@@ -290,10 +286,7 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
     times_make(&m.no_calls, run, calls_lost, run->call_count);
     ended_make(&m);
     thread_ranges_make(&m.ranges, run);
-    struct groups works = groups_make(run->device_count, run->work_count, device_of_work, run);
-    for (uint32_t d = 0; d < run->device_count; d++)
-        of_device(&m, d, works.members + works.begins[d], works.begins[d + 1] - works.begins[d]);
-    groups_free(&works);
+    for (uint32_t d = 0; d < run->device_count; d++) of_device(&m, d);
     thread_ranges_free(&m.ranges);
     free(m.streams_used);
     free(m.no_works.rows);

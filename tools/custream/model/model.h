@@ -38,10 +38,13 @@ struct groups {
     uint32_t *members;
 };
 
-/* Sorts rows into groups. `group` returns the group of row i, below group_count; UINT32_MAX: none.
- */
-struct groups groups_make(size_t group_count, size_t row_count,
-    uint32_t (*group)(const void *of, size_t i), const void *of);
+/* Sorts rows of `size` bytes into groups. The uint32_t at `offset` in a row is its group, below
+ * group_count; NONE: it has none. */
+struct groups groups_make(
+    size_t group_count, const void *rows, size_t row_count, size_t size, size_t offset);
+#define GROUPS(group_count, rows, row_count, member) \
+    groups_make(group_count, rows, row_count, sizeof *(rows), \
+        offsetof(__typeof__(*(rows)), member))
 void groups_free(struct groups *groups);
 
 /* A call of the driver (in other tools' traces: of the runtime) on a host thread. Rows are in order

@@ -63,9 +63,9 @@ struct order {
     size_t domain_count;
     struct point *records; /* the last record of each event, by the index in `events` */
     size_t record_count, record_capacity;
-    struct numbers events; /* index in `records`, by an event's number */
-    uint32_t *callback_of_stream,
-        *next_callback; /* the callbacks of each stream as a list, in the order of `enqueued` */
+    struct numbers events;   /* index in `records`, by an event's number */
+    struct groups callbacks; /* by stream */
+    uint32_t *next_callback; /* by stream: the place of its next callback */
 };
 
 static struct point later(struct point a, struct point b)
@@ -251,15 +251,13 @@ static void order_wait(struct order *o, uint32_t index)
 static void order_host_function(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
-    const struct callback *callbacks = o->run->callbacks;
-    uint32_t *next = &o->callback_of_stream[call->stream];
-    if (*next == NONE || callbacks[*next].enqueued > call->end)
-        return; /* the function was captured, or its run is not recorded */
-    while (
-        o->next_callback[*next] != NONE && callbacks[o->next_callback[*next]].enqueued <= call->end)
-        *next = o->next_callback[*next];
-    const int64_t end = callbacks[*next].end;
-    *next = o->next_callback[*next];
+    const uint32_t *place = o->callbacks.members;
+    uint32_t *next = &o->next_callback[call->stream], before = *next;
+    while (*next < o->callbacks.begins[call->stream + 1] &&
+           o->run->callbacks[place[*next]].enqueued <= call->end)
+        ++*next;
+    if (*next == before) return; /* the function was captured, or its run is not recorded */
+    const int64_t end = o->run->callbacks[place[*next - 1]].end;
     struct front *front = &o->fronts[call->stream];
     front->own = later(
         front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION, no_value});
@@ -313,36 +311,24 @@ static void domains_make(struct order *o)
     free(of);
 }
 
-static void callbacks_make(struct order *o)
-{
-    const struct run *run = o->run;
-    o->next_callback = array_none(run->callback_count);
-    o->callback_of_stream = array_none(run->stream_count);
-    for (uint32_t i = (uint32_t)run->callback_count;
-        i-- > 0;) { /* backwards, as each goes to the front of its list */
-        const uint32_t stream = run->callbacks[i].stream;
-        if (stream == NONE) continue;
-        o->next_callback[i] = o->callback_of_stream[stream];
-        o->callback_of_stream[stream] = i;
-    }
-}
-
 struct hold *order_make(const struct run *run)
 {
     struct order o = {.run = run,
         .holds = array_zeros(run->work_count, sizeof *o.holds),
-        .fronts = array_zeros(run->stream_count, sizeof *o.fronts)};
+        .fronts = array_zeros(run->stream_count, sizeof *o.fronts),
+        .callbacks = GROUPS(run->stream_count, run->callbacks, run->callback_count, stream),
+        .next_callback = array_zeros(run->stream_count, sizeof *o.next_callback)};
     for (size_t i = 0; i < run->work_count; i++)
         o.holds[i] = (struct hold){
             run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};
     domains_make(&o);
-    callbacks_make(&o);
+    for (size_t s = 0; s < run->stream_count; s++) o.next_callback[s] = o.callbacks.begins[s];
     for (size_t i = 0; i < run->call_count; i++) order_call(&o, (uint32_t)i);
     numbers_free(&o.events);
     free(o.records);
     free(o.domains);
     free(o.fronts);
     free(o.next_callback);
-    free(o.callback_of_stream);
+    groups_free(&o.callbacks);
     return o.holds;
 }

@@ -20,11 +20,6 @@ struct timelines {
     int64_t *times;      /* the memory of all timelines' `end` and `busy` */
 };
 
-static uint32_t stream_of_work(const void *run, size_t i)
-{
-    return ((const struct run *)run)->works[i].stream;
-}
-
 static void fill(struct timelines *timelines, const struct run *run)
 {
     const struct groups *works = &timelines->works;
@@ -82,7 +77,7 @@ static void timelines_make(struct timelines *timelines, const struct run *run)
         .by_stream = array_zeros(run->stream_count, sizeof *timelines->by_stream),
         .busiest = array_zeros(run->stream_count, sizeof *timelines->busiest),
         .first = array_zeros(run->device_count + 1, sizeof *timelines->first),
-        .works = groups_make(run->stream_count, run->work_count, stream_of_work, run),
+        .works = GROUPS(run->stream_count, run->works, run->work_count, stream),
         .times = array_zeros(run->work_count, 2 * sizeof *timelines->times),
     };
     fill(timelines, run);

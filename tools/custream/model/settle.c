@@ -6,18 +6,21 @@ const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", 
 
 /* --- groups --- */
 
-struct groups groups_make(size_t group_count, size_t row_count,
-    uint32_t (*group)(const void *of, size_t i), const void *of)
+struct groups groups_make(
+    size_t group_count, const void *rows, size_t row_count, size_t size, size_t offset)
 {
     struct groups groups = {array_zeros(group_count + 2, sizeof *groups.begins),
         array_zeros(row_count, sizeof *groups.members)};
-    for (size_t i = 0; i < row_count; i++)
-        if (group(of, i) != UINT32_MAX) groups.begins[group(of, i) + 2]++;
-    for (size_t g = 2; g <= group_count; g++) groups.begins[g] += groups.begins[g - 1];
-    uint32_t *next = groups.begins +
-                     1; /* where each group's next member goes; at last, the next group's begin */
-    for (size_t i = 0; i < row_count; i++)
-        if (group(of, i) != UINT32_MAX) groups.members[next[group(of, i)]++] = (uint32_t)i;
+    uint32_t *next = groups.begins + 1; /* at last, each group's is the next group's begin */
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < row_count; i++) {
+            const uint32_t group = *(const uint32_t *)((const char *)rows + i * size + offset);
+            if (group == NONE) continue;
+            if (round) groups.members[next[group]++] = (uint32_t)i;
+            else next[group + 1]++;
+        }
+        for (size_t g = 1; !round && g < group_count; g++) next[g] += next[g - 1];
+    }
     return groups;
 }
 
@@ -159,11 +162,6 @@ static void set_sample_apart(struct run *run)
     run->work_count = run->work_capacity = 0;
     for (size_t i = 0; i < run->sampled_count; i++) run->sampled[i].call = NONE;
     for (size_t i = 0; i < run->stream_count; i++) run->streams[i].works = 0;
-}
-
-static uint32_t thread_of_call(const void *run, size_t i)
-{
-    return ((const struct run *)run)->calls[i].thread;
 }
 
 /* --- events --- */
@@ -358,7 +356,7 @@ void run_settle(struct run *run)
     set_sample_apart(run);
     tie_works(run);
     settle_events(run);
-    run->thread_calls = groups_make(run->thread_count, run->call_count, thread_of_call, run);
+    run->thread_calls = GROUPS(run->thread_count, run->calls, run->call_count, thread);
     settle_devices(run);
 }
 

@@ -100,6 +100,15 @@ struct tally *tally_of(struct tallies *tallies, uint64_t key)
     return &tallies->rows[at];
 }
 
+struct tally *tally_of_parts(struct tallies *tallies, const uint32_t *parts, size_t count)
+{
+    uint32_t key = 0;
+    for (size_t i = 0; i < count; i++)
+        key =
+            *numbers_at(&tallies->parts, key_of(key, parts[i]), (uint32_t)tallies->parts.count + 1);
+    return tally_of(tallies, key);
+}
+
 void tally_add(struct tally *tally, int64_t duration)
 {
     if (!tally->times || duration < tally->shortest) tally->shortest = duration;
@@ -121,7 +130,7 @@ void tallies_sort(struct tallies *tallies)
     if (tallies->count) qsort(tallies->rows, tallies->count, sizeof *tallies->rows, longer_first);
 }
 
-static double tally_cell(const struct tally *tally, unsigned from)
+static double tally_number(const struct tally *tally, unsigned from)
 {
     switch (from) {
     case CELL_OWN: return NAN;
@@ -136,15 +145,20 @@ static double tally_cell(const struct tally *tally, unsigned from)
     return by > 0 ? tally->sum[(from - CELL_RATIO_0) / TALLY_SUMS] / by : NAN;
 }
 
-void tallies_put(struct tallies *tallies, struct table *table,
-    void (*own)(const void *of, const struct tally *tally, struct cell *row), const void *of)
+void tallies_put(struct report *report, const struct model *of, struct tallies *tallies,
+    struct table *table, row_own *own)
 {
     tallies_sort(tallies);
-    for (size_t i = 0; i < tallies->count; i++) {
+    for (const struct tally *tally = tallies->rows; tally < tallies->rows + tallies->count;
+        tally++) {
         struct cell *row = table_row(table);
-        for (size_t c = 0; c < table->column_count; c++)
-            row[c].number = tally_cell(&tallies->rows[i], table->columns[c].from);
-        own(of, &tallies->rows[i], row);
+        for (size_t c = 0; c < table->column_count; c++) {
+            const unsigned from = table->columns[c].from;
+            if (from == CELL_DEVICE) row[c].number = of->run.devices[key_high(tally->key)].ordinal;
+            else if (from == CELL_NAME) row[c].text = text_in(&of->run, key_low(tally->key));
+            else row[c].number = tally_number(tally, from);
+        }
+        if (own) own(report, of, tally, row);
     }
     tallies_free(tallies);
 }
@@ -153,6 +167,7 @@ void tallies_free(struct tallies *tallies)
 {
     free(tallies->rows);
     numbers_free(&tallies->index);
+    numbers_free(&tallies->parts);
     *tallies = (struct tallies){0};
 }
 

@@ -86,10 +86,16 @@ struct tallies {
     struct tally *rows; /* in the order of their keys' first use, until tallies_sort() */
     size_t count, capacity;
     struct numbers index; /* the index in `rows` of each key */
+    struct numbers parts; /* of keys that tally_of_parts() made */
 };
 
 /* Returns the row of a key, and adds an empty one for a new key. It holds until the next call. */
 struct tally *tally_of(struct tallies *tallies, uint64_t key);
+/* Does the same for a key of several numbers. */
+struct tally *tally_of_parts(struct tallies *tallies, const uint32_t *parts, size_t count);
+#define TALLY_OF(tallies, ...) \
+    tally_of_parts(tallies, (const uint32_t[]){__VA_ARGS__}, \
+        sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 void tally_add(struct tally *tally, int64_t duration);
 /* Sorts the rows, the longest total first. tally_of() must not be called afterwards. */
 void tallies_sort(struct tallies *tallies);
@@ -101,9 +107,12 @@ static inline double tally_mean(const struct tally *tally)
 }
 
 /* Values of struct column's `from`: where a cell of a tally's row comes from. OWN: the table sets
- * the cell. SUM: sum[a]; RATIO: sum[a] / sum[b], NAN if sum[b] is 0. */
+ * the cell. DEVICE: the key's upper half is an index of it; NAME: the lower half is a text. SUM:
+ * sum[a]; RATIO: sum[a] / sum[b], NAN if sum[b] is 0. */
 enum {
     CELL_OWN,
+    CELL_DEVICE,
+    CELL_NAME,
     CELL_TIMES,
     CELL_TOTAL,
     CELL_MEAN,
@@ -114,10 +123,12 @@ enum {
 };
 #define CELL_SUM(a)      (CELL_SUM_0 + (a))
 #define CELL_RATIO(a, b) (CELL_RATIO_0 + (a) * TALLY_SUMS + (b))
-/* Adds a row for each tally, the longest total first, calls `own` to fill the row's CELL_OWN cells,
- * and frees the tallies. */
-void tallies_put(struct tallies *tallies, struct table *table,
-    void (*own)(const void *of, const struct tally *tally, struct cell *row), const void *of);
+/* Fills the CELL_OWN cells of a row. */
+typedef void row_own(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row);
+/* Adds a row for each tally, the longest total first, and frees the tallies. */
+void tallies_put(struct report *report, const struct model *of, struct tallies *tallies,
+    struct table *table, row_own *own);
 
 /* Adds a row to a table whose columns are the array `columns`: one CELL() for each, in their order.
  */

@@ -54,12 +54,6 @@ static bool is_operation(const struct call *call)
     }
 }
 
-static uint32_t stream_of_operation(const void *run, size_t i)
-{
-    const struct call *call = &((const struct run *)run)->calls[i];
-    return is_operation(call) ? call->stream : NONE;
-}
-
 /* --- what has ended --- */
 
 static void step_add(struct queues *q, uint32_t stream, uint32_t until)
@@ -160,11 +154,6 @@ static bool work_has_ended(const struct pass *pass, const struct run *run, const
     return call->ended && (!graph || call->works >= numbers_get(&pass->nodes, graph, 0));
 }
 
-static uint32_t stream_of_callback(const void *run, size_t i)
-{
-    return ((const struct run *)run)->callbacks[i].stream;
-}
-
 /* Takes the host function that ran for this call: the first one that was enqueued during the call.
  * Earlier ones belong to calls that are lost. */
 static void meet_function(struct queues *q, struct pass *pass, uint32_t index)
@@ -227,7 +216,7 @@ static void pass_over(struct queues *q)
 {
     const struct run *run = q->run;
     struct pass pass = {
-        .callbacks = groups_make(run->stream_count, run->callback_count, stream_of_callback, run)};
+        .callbacks = GROUPS(run->stream_count, run->callbacks, run->callback_count, stream)};
     pass.next_callback = array_zeros(run->stream_count, sizeof *pass.next_callback);
     for (size_t s = 0; s < run->stream_count; s++) pass.next_callback[s] = pass.callbacks.begins[s];
     count_nodes(&pass, run);
@@ -301,13 +290,14 @@ static void go_on(struct queues *q)
 static void queues_make(struct queues *q, const struct run *run)
 {
     size_t domains;
-    *q = (struct queues){.run = run,
-        .several = run_has_contexts(run),
-        .operations = groups_make(run->stream_count, run->call_count, stream_of_operation, run)};
+    *q = (struct queues){.run = run, .several = run_has_contexts(run)};
+    q->place = array_none(run->call_count);
+    for (uint32_t i = 0; i < run->call_count; i++)
+        if (is_operation(&run->calls[i])) q->place[i] = run->calls[i].stream;
+    q->operations = groups_make(run->stream_count, q->place, run->call_count, sizeof *q->place, 0);
     q->domain = legacy_domains(run, &domains);
     q->legacy = array_none(domains);
     q->done = array_zeros(run->stream_count, sizeof *q->done);
-    q->place = array_zeros(run->call_count, sizeof *q->place);
     q->record = array_none(run->call_count);
     for (uint32_t s = 0; s < run->stream_count; s++) {
         if (q->domain[s] != NONE && run->streams[s].origin == ORIGIN_LEGACY)

@@ -171,14 +171,9 @@ static void parents_make(struct thread_ranges *ranges, const struct run *run, ui
     }
 }
 
-static uint32_t thread_of_range(const void *run, size_t i)
-{
-    return ((const struct run *)run)->ranges[i].thread;
-}
-
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
 {
-    ranges->by_thread = groups_make(run->thread_count, run->range_count, thread_of_range, run);
+    ranges->by_thread = GROUPS(run->thread_count, run->ranges, run->range_count, thread);
     ranges->parent = array_none(run->range_count);
     for (uint32_t t = 0; t < run->thread_count; t++) parents_make(ranges, run, t);
 }

@@ -202,11 +202,6 @@ static uint32_t *streams_of(const struct run *run, size_t device, size_t *count)
     return streams;
 }
 
-static uint32_t stream_of_work(const void *run, size_t i)
-{
-    return ((const struct run *)run)->works[i].stream;
-}
-
 static void stream_lanes_put(struct lane *lane, const struct groups *by, size_t device)
 {
     const struct run *run = &lane->of->run;
@@ -271,8 +266,7 @@ static void legend_put(FILE *file)
 void lanes_print(FILE *file, const struct model *of)
 {
     if (!of->run.work_count) return;
-    struct groups by =
-        groups_make(of->run.stream_count, of->run.work_count, stream_of_work, &of->run);
+    struct groups by = GROUPS(of->run.stream_count, of->run.works, of->run.work_count, stream);
     fputs("<section id=\"lanes\">\n<h2>Lanes</h2>\n", file);
     legend_put(file);
     for (size_t device = 0; device < of->run.device_count; device++)

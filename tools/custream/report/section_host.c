@@ -167,57 +167,48 @@ static bool blocks(const struct call *call)
            (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS);
 }
 
-/* Sums of waits. A row's key is two numbers: one for the call's name and thread, one for the name
- * of the work and its stream (0: none). */
-struct waits {
-    struct tallies rows, callers, works;
-};
+/* Sums of a row: its first call, and the work that it waited for, or OTHER_... and the stream of a
+ * host function; NONE: neither. */
+enum { WAIT_CALL, WAIT_WORK, WAIT_OTHER, WAIT_STREAM };
 
-static uint32_t pair_number(struct tallies *pairs, uint32_t high, uint32_t low)
-{
-    return (uint32_t)(tally_of(pairs, key_of(high, low)) - pairs->rows);
-}
-
-static uint32_t ended_number(struct waits *waits, const struct front *front,
-    const struct call *call, const struct callback *by_end)
+static void wait_add(
+    struct tallies *waits, const struct front *front, uint32_t index, const struct callback *by_end)
 {
     const struct run *run = front->run;
-    const uint32_t work = ended_wait(front, call), function = work == NONE && !call->external
-                                                                  ? function_in(front, call, by_end)
-                                                                  : NONE;
-    if (work != NONE)
-        return pair_number(&waits->works, run->works[work].name, run->works[work].stream);
-    if (function != NONE) return pair_number(&waits->works, 0, function);
-    return pair_number(&waits->works,
-        call->external || is_unseen(run, call) ? OTHER_UNKNOWN : OTHER_NOTHING, NONE);
+    const struct call *call = &run->calls[index];
+    const uint32_t work = ended_wait(front, call),
+                   function =
+                       work == NONE && !call->external ? function_in(front, call, by_end) : NONE,
+                   stream = work != NONE ? run->works[work].stream : function;
+    const enum other other = call->external || is_unseen(run, call) ? OTHER_UNKNOWN : OTHER_NOTHING;
+    struct tally *tally = TALLY_OF(waits, call->name, call->thread,
+        work != NONE     ? run->works[work].name
+        : stream == NONE ? other
+                         : 0,
+        stream);
+    if (!tally->times) {
+        tally->sum[WAIT_CALL] = index;
+        tally->sum[WAIT_WORK] = work;
+        tally->sum[WAIT_OTHER] = other;
+        tally->sum[WAIT_STREAM] = stream;
+    }
+    tally_add(tally, call->end - call->begin);
 }
 
-static void wait_add(struct waits *waits, const struct front *front, const struct call *call,
-    const struct callback *by_end)
+static void wait_own(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
 {
-    const uint32_t caller = pair_number(&waits->callers, call->name, call->thread),
-                   ended = ended_number(waits, front, call, by_end);
-    tally_add(tally_of(&waits->rows, key_of(caller, ended)), call->end - call->begin);
-}
-
-struct section {
-    struct report *report;
-    const struct run *run;
-    const struct waits *waits;
-};
-static void wait_own(const void *of, const struct tally *tally, struct cell *row)
-{
-    const struct section *section = of;
-    const struct run *run = section->run;
-    const uint64_t caller = section->waits->callers.rows[key_high(tally->key)].key,
-                   ended = section->waits->works.rows[key_low(tally->key)].key;
-    row[0].text = text_in(run, key_high(caller));
-    row[1].text = thread_label(section->report, run, key_low(caller));
-    row[2].text = key_high(ended) == OTHER_UNKNOWN ? "not known" : "nothing that still ran";
-    if (key_low(ended) != NONE)
-        row[2].text = report_text(section->report, "%s on %s",
-            key_high(ended) ? text_in(run, key_high(ended)) : "a host function",
-            stream_label(section->report, run, key_low(ended)));
+    const struct run *run = &of->run;
+    const struct call *call = &run->calls[(size_t)tally->sum[WAIT_CALL]];
+    const uint32_t work = (uint32_t)tally->sum[WAIT_WORK],
+                   stream = (uint32_t)tally->sum[WAIT_STREAM];
+    row[0].text = text_in(run, call->name);
+    row[1].text = thread_label(report, run, call->thread);
+    row[2].text = tally->sum[WAIT_OTHER] == OTHER_UNKNOWN ? "not known" : "nothing that still ran";
+    if (stream != NONE)
+        row[2].text = report_text(report, "%s on %s",
+            work == NONE ? "a host function" : text_in(run, run->works[work].name),
+            stream_label(report, run, stream));
 }
 
 void section_host(struct report *report, const struct model *of)
@@ -229,18 +220,16 @@ void section_host(struct report *report, const struct model *of)
         .streams = array_none(run->stream_count),
         .devices = array_none(run->device_count),
         .blocking = array_none(run->device_count)};
-    struct waits found = {0};
+    struct tallies found = {0};
     struct callback *by_end = callbacks_by_end(run);
-    for (size_t c = 0; c < run->call_count; c++) {
+    for (uint32_t c = 0; c < run->call_count; c++) {
         const struct call *call = &run->calls[c];
         front_loose(&front, call->begin);
         front_call(&front, call);
-        if (blocks(call)) wait_add(&found, &front, call, by_end);
+        if (blocks(call)) wait_add(&found, &front, c, by_end);
     }
-    tallies_put(&found.rows, table, wait_own, &(struct section){report, run, &found});
+    tallies_put(report, of, &found, table, wait_own);
     table->shown = ROWS_SHOWN;
     front_free(&front);
     free(by_end);
-    tallies_free(&found.callers);
-    tallies_free(&found.works);
 }

@@ -5,10 +5,10 @@ static const struct column idle_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
     {"cause", "cause", UNIT_TEXT, COLUMN_NAMES, 0},
     {"why", "the next work waited for", UNIT_TEXT, 0, 0},
-    {"idle_ns", "idle", UNIT_NS, 0, 0},
+    {"idle_ns", "idle", UNIT_NS, 0, CELL_TOTAL},
     {"share", "share", UNIT_SHARE, 0, 0},
-    {"times", "times", UNIT_COUNT, 0, 0},
-    {"longest_ns", "longest", UNIT_NS, 0, 0},
+    {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
+    {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
     {"example", "the longest", UNIT_TEXT, COLUMN_BELOW, 0},
 };
 
@@ -18,43 +18,42 @@ static const struct column host_columns[] = {
     {"doing", "it was", UNIT_TEXT, COLUMN_NAMES, 0},
     {"call", "call", UNIT_TEXT, COLUMN_NAMES, 0},
     {"range", "range", UNIT_TEXT, COLUMN_NAMES, 0},
-    {"idle_ns", "idle", UNIT_NS, 0, 0},
+    {"idle_ns", "idle", UNIT_NS, 0, CELL_TOTAL},
     {"share", "share", UNIT_SHARE, 0, 0},
-    {"times", "times", UNIT_COUNT, 0, 0},
-    {"longest_ns", "longest", UNIT_NS, 0, 0},
+    {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
+    {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
 };
 
-/* Idle time of one kind, summed. Pieces in one gap count as one time. */
-struct sum {
-    const struct idle *longest, *last; /* the first row of the longest time, and of the last one */
-    int64_t ns, longest_ns, last_ns;
-    uint64_t times;
-};
+/* Sums of a row, which are indices of rows of the model but for NS: the first piece of the time
+ * that was added last, its length, and the first piece of the longest time. */
+enum { IDLE_LAST, IDLE_LAST_NS, IDLE_LONGEST };
 
-static void sum_add(struct sum *sum, const struct idle *idle)
+/* Adds a piece of idle time. Pieces in one gap count as one time. */
+static void idle_add(struct tally *tally, const struct idles *idles, size_t index)
 {
+    const struct idle *idle = &idles->rows[index];
     const int64_t ns = idle->end - idle->begin;
-    sum->ns += ns;
-    if (!sum->last || sum->last->next != idle->next) {
-        sum->last = idle;
-        sum->last_ns = 0;
-        sum->times++;
+    if (!tally->times || idles->rows[(size_t)tally->sum[IDLE_LAST]].next != idle->next) {
+        tally->sum[IDLE_LAST] = (double)index;
+        tally->sum[IDLE_LAST_NS] = 0;
+        tally->times++;
     }
-    sum->last_ns += ns;
-    if (sum->longest && sum->last_ns <= sum->longest_ns) return;
-    sum->longest = sum->last;
-    sum->longest_ns = sum->last_ns;
+    tally->total += ns;
+    tally->sum[IDLE_LAST_NS] += (double)ns;
+    if (tally->sum[IDLE_LAST_NS] <= (double)tally->longest) return;
+    tally->longest = (int64_t)tally->sum[IDLE_LAST_NS];
+    tally->sum[IDLE_LONGEST] = tally->sum[IDLE_LAST];
 }
 
-static int longer_first(const void *a, const void *b)
+static const struct idle *longest_of(const struct model *of, const struct tally *tally)
 {
-    return ORDER(((const struct sum *)b)->ns, ((const struct sum *)a)->ns);
+    return &of->idles.rows[(size_t)tally->sum[IDLE_LONGEST]];
 }
 
-static int64_t idle_of(const struct model *of, uint32_t device)
+static double share_of(const struct model *of, const struct tally *tally)
 {
-    const struct span *span = &of->idles.devices[device];
-    return span->end - span->begin - span->busy;
+    const struct span *span = &of->idles.devices[longest_of(of, tally)->device];
+    return (double)tally->total / (double)(span->end - span->begin - span->busy);
 }
 
 /* --- by cause --- */
@@ -80,84 +79,55 @@ static const char *example(struct report *report, const struct model *of, const 
         stream_label(report, run, blocker->stream));
 }
 
-static void by_cause(
-    struct report *report, struct table *table, const struct model *of, uint32_t device)
+static void cause_own(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
 {
-    struct sum sums[CAUSES] = {0};
-    for (size_t i = 0; i < of->idles.count; i++)
-        if (of->idles.rows[i].device == device)
-            sum_add(&sums[of->idles.rows[i].cause], &of->idles.rows[i]);
-    qsort(sums, CAUSES, sizeof *sums, longer_first);
-    for (int i = 0; i < CAUSES && sums[i].times; i++) {
-        const struct cause_info *info = &cause_info[sums[i].longest->cause];
-        TABLE_PUT(table, idle_columns, CELL(of->run.devices[device].ordinal), CELL(info->key),
-            CELL(info->title), CELL(sums[i].ns),
-            CELL((double)sums[i].ns / (double)idle_of(of, device)), CELL(sums[i].times),
-            CELL(sums[i].longest_ns), CELL(example(report, of, sums[i].longest)));
-    }
+    const struct idle *idle = longest_of(of, tally);
+    row[0].number = of->run.devices[idle->device].ordinal;
+    row[1].text = cause_info[idle->cause].key;
+    row[2].text = cause_info[idle->cause].title;
+    row[4].number = share_of(of, tally);
+    row[7].text = example(report, of, idle);
 }
 
 /* --- by what the host did --- */
 
-/* Returns a number for each kind of row of the host's part, so that no texts are compared. */
-static uint32_t host_key(struct numbers *names, const struct run *run, const struct idle *idle)
-{
-    const uint32_t parts[] = {idle->device, idle_thread(run, idle), idle->doing,
-        idle->call == NONE ? 0 : run->calls[idle->call].name,
-        idle->range == NONE ? 0 : run->ranges[idle->range].name};
-    uint32_t key = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        key = *numbers_at(names, key_of(key, parts[i]), (uint32_t)names->count + 1);
-    return key;
-}
-
-static void host_row(
-    struct report *report, struct table *table, const struct model *of, const struct sum *sum)
+static void host_own(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
 {
     const struct run *run = &of->run;
-    const struct idle *idle = sum->longest;
-    TABLE_PUT(table, host_columns, CELL(run->devices[idle->device].ordinal),
-        CELL(thread_label(report, run, idle_thread(run, idle))), CELL(doing_word[idle->doing]),
-        CELL(idle->call == NONE ? NULL : text_in(run, run->calls[idle->call].name)),
-        CELL(idle->range == NONE ? NULL : text_in(run, run->ranges[idle->range].name)),
-        CELL(sum->ns), CELL((double)sum->ns / (double)idle_of(of, idle->device)), CELL(sum->times),
-        CELL(sum->longest_ns));
-}
-
-static void by_host(struct report *report, struct table *table, const struct model *of)
-{
-    struct numbers names = {0}, places = {0};
-    struct sum *sums = NULL;
-    size_t count = 0, capacity = 0;
-    for (size_t i = 0; i < of->idles.count; i++) {
-        const struct idle *idle = &of->idles.rows[i];
-        if (idle->cause != CAUSE_HOST) continue;
-        uint32_t *place = numbers_at(&places, host_key(&names, &of->run, idle), NONE);
-        if (*place == NONE) {
-            *place = (uint32_t)count;
-            array_add(sums, count, capacity, (struct sum){0});
-        }
-        sum_add(&sums[*place], idle);
-    }
-    if (count) qsort(sums, count, sizeof *sums, longer_first);
-    for (size_t i = 0; i < count; i++) host_row(report, table, of, &sums[i]);
-    free(sums);
-    numbers_free(&names);
-    numbers_free(&places);
+    const struct idle *idle = longest_of(of, tally);
+    row[0].number = run->devices[idle->device].ordinal;
+    row[1].text = thread_label(report, run, idle_thread(run, idle));
+    row[2].text = doing_word[idle->doing];
+    if (idle->call != NONE) row[3].text = text_in(run, run->calls[idle->call].name);
+    if (idle->range != NONE) row[4].text = text_in(run, run->ranges[idle->range].name);
+    row[6].number = share_of(of, tally);
 }
 
 void section_idle(struct report *report, const struct model *of)
 {
+    const struct run *run = &of->run;
     struct table *table =
         TABLE_NEW(report, "idle", "Where the GPU was idle, and why", idle_columns);
-    table->note = sample_note(report, &of->run);
-    for (uint32_t device = 0; device < of->run.device_count; device++)
-        by_cause(report, table, of, device);
+    struct tallies causes = {0}, doings = {0};
+    table->note = sample_note(report, run);
+    for (size_t i = 0; i < of->idles.count; i++) {
+        const struct idle *idle = &of->idles.rows[i];
+        idle_add(tally_of(&causes, idle->cause), &of->idles, i);
+        if (i + 1 == of->idles.count || idle[1].device != idle->device)
+            tallies_put(report, of, &causes, table, cause_own);
+        if (idle->cause == CAUSE_HOST)
+            idle_add(TALLY_OF(&doings, idle->device, idle_thread(run, idle), idle->doing,
+                         idle->call == NONE ? 0 : run->calls[idle->call].name,
+                         idle->range == NONE ? 0 : run->ranges[idle->range].name),
+                &of->idles, i);
+    }
     table = TABLE_NEW(
         report, "idle_host", "What the host did while the GPU waited for it", host_columns);
-    table->note = sample_note(report, &of->run);
+    table->note = sample_note(report, run);
     table->shown = 10;
-    by_host(report, table, of);
+    tallies_put(report, of, &doings, table, host_own);
 }
 
 /* --- streams that ran one after the other, why, and what that cost --- */

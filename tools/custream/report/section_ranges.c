@@ -5,7 +5,7 @@
 enum { RANGE_GPU_BUSY, RANGE_IDLE_HOST, ROWS_SHOWN = 20 };
 
 static const struct column range_columns[] = {
-    {"name", "range", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"name", "range", UNIT_TEXT, COLUMN_NAMES, CELL_NAME},
     {"domain", "domain", UNIT_TEXT, COLUMN_NAMES, 0},
     {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
     {"total_ns", "total", UNIT_NS, 0, CELL_TOTAL},
@@ -95,20 +95,15 @@ static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *
     free(open.ranges);
 }
 
-/* Returns the group of a range: its thread. The process's ranges are the group behind the last
- * thread's. */
-static uint32_t thread_of_range(const void *of, size_t range)
-{
-    const struct run *run = of;
-    const uint32_t thread = run->ranges[range].thread;
-    return thread == NONE ? (uint32_t)run->thread_count : thread;
-}
-
 static void around_make(struct around *around)
 {
     const struct run *run = around->run;
+    uint32_t *threads = array_zeros(run->range_count, sizeof *threads); /* thread_count: none */
+    for (size_t r = 0; r < run->range_count; r++)
+        threads[r] =
+            run->ranges[r].thread == NONE ? (uint32_t)run->thread_count : run->ranges[r].thread;
     struct groups by_thread =
-        groups_make(run->thread_count + 1, run->range_count, thread_of_range, run);
+        groups_make(run->thread_count + 1, threads, run->range_count, sizeof *threads, 0);
     const uint32_t *first = by_thread.begins, *calls = run->thread_calls.begins;
     around->set[0] = array_zeros(run->call_count, sizeof *around->set[0]);
     around->set[1] = array_zeros(run->call_count, sizeof *around->set[1]);
@@ -121,6 +116,7 @@ static void around_make(struct around *around)
     around_sweep(around, around->set[1], NULL, run->call_count, by_thread.members + first[0],
         first[1] - first[0]);
     groups_free(&by_thread);
+    free(threads);
 }
 
 static void around_free(struct around *around)
@@ -166,10 +162,11 @@ static void add_idle(
     }
 }
 
-static void range_own(const void *run, const struct tally *tally, struct cell *row)
+static void range_own(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
 {
-    row[0].text = text_in(run, key_high(tally->key));
-    if (key_low(tally->key)) row[1].text = text_in(run, key_low(tally->key));
+    (void)report;
+    if (key_high(tally->key)) row[1].text = text_in(&of->run, key_high(tally->key));
 }
 
 void section_ranges(struct report *report, const struct model *of)
@@ -181,14 +178,14 @@ void section_ranges(struct report *report, const struct model *of)
     struct tallies tallies = {0};
     for (size_t r = 0; r < run->range_count; r++) {
         struct tally *tally =
-            tally_of(&tallies, key_of(run->ranges[r].name, run->ranges[r].domain));
+            tally_of(&tallies, key_of(run->ranges[r].domain, run->ranges[r].name));
         tally_add(tally, run->ranges[r].end - run->ranges[r].begin);
         around.row[r] = (uint32_t)(tally - tallies.rows);
     }
     around_make(&around);
     add_busy(&tallies, &around);
     add_idle(&tallies, &around, &of->idles);
-    tallies_put(&tallies, table, range_own, run);
+    tallies_put(report, of, &tallies, table, range_own);
     table->shown = ROWS_SHOWN;
     around_free(&around);
 }

@@ -254,23 +254,21 @@ static void thread_steps(struct steps *steps, uint32_t thread)
     const uint32_t *ranges = steps->ranges.by_thread.members + first,
                    *levels = steps->levels + first;
     const uint32_t level = level_of_steps(steps, ranges, levels, count);
-    struct tallies stems = {0};
+    struct numbers stems = {0};
+    uint32_t *stem = array_none(count);
     for (uint32_t i = 0; i < count; i++)
         if (levels[i] == level)
-            tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name))->times++;
-    uint32_t *sorted = array_zeros(count, sizeof *sorted),
-             *end = array_zeros(stems.count + 1, sizeof *end);
-    for (size_t s = 0; s < stems.count; s++) end[s + 1] = end[s] + (uint32_t)stems.rows[s].times;
-    for (uint32_t i = 0; i < count; i++)
-        if (levels[i] == level)
-            sorted[end[tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name)) -
-                       stems.rows]++] = ranges[i];
+            stem[i] = *numbers_at(
+                &stems, stem_of(steps, steps->run->ranges[ranges[i]].name), (uint32_t)stems.count);
+    struct groups by_stem = groups_make(stems.count, stem, count, sizeof *stem, 0);
+    for (uint32_t i = 0; i < by_stem.begins[stems.count]; i++)
+        by_stem.members[i] = ranges[by_stem.members[i]];
     for (size_t s = 0; s < stems.count; s++)
-        step_add(
-            steps, thread, sorted + end[s] - stems.rows[s].times, (uint32_t)stems.rows[s].times);
-    free(sorted);
-    free(end);
-    tallies_free(&stems);
+        step_add(steps, thread, by_stem.members + by_stem.begins[s],
+            by_stem.begins[s + 1] - by_stem.begins[s]);
+    groups_free(&by_stem);
+    free(stem);
+    numbers_free(&stems);
 }
 
 static int longest_first(const void *a, const void *b)

@@ -20,8 +20,8 @@ enum { CALL_FAILED };
 enum { STREAM_ALONE, STREAM_OVERLAPPED };
 
 static const struct column kernel_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
-    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, CELL_DEVICE},
+    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES, CELL_NAME},
     {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
     {"sampled", "sampled", UNIT_COUNT, 0, 0},
     {"total_ns", "total", UNIT_NS, 0, CELL_TOTAL},
@@ -35,7 +35,7 @@ static const struct column kernel_columns[] = {
 };
 
 static const struct column copy_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, CELL_DEVICE},
     {"direction", "direction", UNIT_TEXT, COLUMN_NAMES, 0},
     {"memory", "memory", UNIT_TEXT, COLUMN_NAMES, 0},
     {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
@@ -45,7 +45,7 @@ static const struct column copy_columns[] = {
 };
 
 static const struct column graph_columns[] = {
-    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, CELL_DEVICE},
     {"graph", "graph", UNIT_TEXT, COLUMN_NAMES, 0},
     {"times", "launches", UNIT_COUNT, 0, CELL_TIMES},
     {"total_ns", "total", UNIT_NS, 0, CELL_TOTAL},
@@ -67,18 +67,6 @@ static const char *of_sample(struct report *report, const struct run *run)
     return run_sample(run)
                ? report_text(report, "Of the sampled calls only: one in %u.", run_sample(run))
                : NULL;
-}
-
-/* The argument that the functions that fill rows (kernel_own and others) get from tallies_put(). */
-struct section {
-    struct report *report;
-    const struct run *run;
-};
-
-/* Fills in the first column of tables by device. */
-static void device_own(const struct section *section, const struct tally *tally, struct cell *row)
-{
-    row[0].number = section->run->devices[key_high(tally->key)].ordinal;
 }
 
 /* --- kernels --- */
@@ -107,12 +95,10 @@ enum {
     COLUMN_LONGEST
 };
 
-static void kernel_own(const void *of, const struct tally *tally, struct cell *row)
+static void sample_own(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
 {
-    const struct section *section = of;
-    device_own(section, tally, row);
-    row[1].text = text_in(section->run, key_low(tally->key));
-    if (!run_sample(section->run)) return;
+    (void)report, (void)of;
     row[COLUMN_TIMES].number = tally->sum[KERNEL_LAUNCHES];
     row[COLUMN_SAMPLED].number = (double)tally->times;
     if (tally->times) row[COLUMN_ABOUT].number = (double)tally->total;
@@ -148,8 +134,9 @@ static void totals_estimate(struct tallies *tallies)
     }
 }
 
-static void kernels(struct report *report, const struct run *run, const struct works *works)
+static void kernels(struct report *report, const struct model *of, const struct works *works)
 {
+    const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "kernels", "The kernels", kernel_columns);
     struct tallies tallies = {0};
     for (size_t w = 0; w < works->count; w++) {
@@ -167,7 +154,7 @@ static void kernels(struct report *report, const struct run *run, const struct w
             "of the sampled ones times that. %s",
             run_sample(run), table->note);
     }
-    tallies_put(&tallies, table, kernel_own, &(struct section){report, run});
+    tallies_put(report, of, &tallies, table, run_sample(run) ? sample_own : NULL);
     table->shown = ROWS_SHOWN;
 }
 
@@ -181,19 +168,19 @@ static const char *memory_of(struct report *report, const char *name)
     return close ? report_text(report, "%.*s", (int)(close - open - 1), open + 1) : NULL;
 }
 
-static void copy_own(const void *of, const struct tally *tally, struct cell *row)
+static void copy_own(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
 {
-    const struct section *section = of;
-    const char *name = text_in(section->run, key_low(tally->key));
-    device_own(section, tally, row);
+    const char *name = text_in(&of->run, key_low(tally->key));
     row[1].text = cs_way_name[(int)tally->sum[COPY_WAY]] ?: name;
-    row[2].text = memory_of(section->report, name);
+    row[2].text = memory_of(report, name);
     if (tally->total > 0) row[6].number = tally->sum[COPY_BYTES] / (double)tally->total;
 }
 
 /* Makes the table of copies, by their names: these tell the direction and both kinds of memory. */
-static void copies(struct report *report, const struct run *run, const struct works *works)
+static void copies(struct report *report, const struct model *of, const struct works *works)
 {
+    const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "copies", "The copies", copy_columns);
     table->note = of_sample(report, run);
     struct tallies tallies = {0};
@@ -205,7 +192,7 @@ static void copies(struct report *report, const struct run *run, const struct wo
         tally->sum[COPY_BYTES] += (double)work->bytes;
         tally->sum[COPY_WAY] = work->way;
     }
-    tallies_put(&tallies, table, copy_own, &(struct section){report, run});
+    tallies_put(report, of, &tallies, table, copy_own);
 }
 
 /* --- graphs --- */
@@ -239,17 +226,17 @@ static void graph_of_nodes(struct tallies *tallies, const struct run *run, const
     tally->sum[GRAPH_NODES_KNOWN]++;
 }
 
-static void graph_own(const void *of, const struct tally *tally, struct cell *row)
+static void graph_own(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
 {
-    const struct section *section = of;
     const uint32_t graph = key_low(tally->key), name = graph & ~GRAPH_NAMED;
-    device_own(section, tally, row);
-    if (!(graph & GRAPH_NAMED)) row[1].text = report_text(section->report, "graph %u", graph);
-    else if (name) row[1].text = text_in(section->run, name);
+    if (!(graph & GRAPH_NAMED)) row[1].text = report_text(report, "graph %u", graph);
+    else if (name) row[1].text = text_in(&of->run, name);
 }
 
-static void graphs(struct report *report, const struct run *run, const struct works *works)
+static void graphs(struct report *report, const struct model *of, const struct works *works)
 {
+    const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "graphs", "The graphs", graph_columns);
     table->note = of_sample(report, run);
     struct tallies tallies = {0};
@@ -260,7 +247,7 @@ static void graphs(struct report *report, const struct run *run, const struct wo
     }
     for (size_t c = 0; c < run->call_count; c++)
         if (run->calls[c].works) graph_of_nodes(&tallies, run, &run->calls[c]);
-    tallies_put(&tallies, table, graph_own, &(struct section){report, run});
+    tallies_put(report, of, &tallies, table, graph_own);
     table->shown = ROWS_SHOWN;
 }
 
@@ -269,25 +256,21 @@ void section_work(struct report *report, const struct model *of)
     const struct run *run = &of->run;
     const struct works works = run_sample(run) ? (struct works){run->sampled, run->sampled_count}
                                                : (struct works){run->works, run->work_count};
-    kernels(report, run, &works);
-    copies(report, run, &works);
-    graphs(report, run, &works);
+    kernels(report, of, &works);
+    copies(report, of, &works);
+    graphs(report, of, &works);
 }
 
 /* --- calls of the host --- */
 
 static const struct column call_columns[] = {
-    {"call", "call", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES, CELL_NAME},
     {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
     {"failed", "failed", UNIT_COUNT, 0, CELL_SUM(CALL_FAILED)},
     {"total_ns", "total", UNIT_NS, 0, CELL_TOTAL},
     {"mean_ns", "mean", UNIT_NS, 0, CELL_MEAN},
     {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
 };
-static void call_own(const void *of, const struct tally *tally, struct cell *row)
-{
-    row[0].text = text_in(of, (text)tally->key);
-}
 
 void section_calls(struct report *report, const struct model *of)
 {
@@ -303,7 +286,7 @@ void section_calls(struct report *report, const struct model *of)
         tally->sum[CALL_FAILED] +=
             call->result && !(call->result == not_ready && call_kind(call) == CS_KIND_QUERY);
     }
-    tallies_put(&tallies, table, call_own, run);
+    tallies_put(report, of, &tallies, table, NULL);
     table->shown = ROWS_SHOWN;
 }
 
@@ -321,28 +304,29 @@ static const struct column stream_columns[] = {
     {"overlapped_ns", "beside others", UNIT_NS, 0, CELL_SUM(STREAM_OVERLAPPED)},
 };
 
-static void stream_own(const void *of, const struct tally *tally, struct cell *row)
+static void stream_own(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
 {
     static const char *const origins[] = {
         [ORIGIN_LEGACY] = "legacy", [ORIGIN_PER_THREAD] = "per-thread"};
-    const struct section *section = of;
-    const struct stream *stream = &section->run->streams[tally->key];
+    const struct run *run = &of->run;
+    const struct stream *stream = &run->streams[tally->key];
     const text maker =
         stream->library ? stream->library
                         : stream->created_by; /* the library or program; if not known, the call */
     const bool created = stream->origin == ORIGIN_CREATED;
-    row[0].number = section->run->devices[stream->device].ordinal;
-    row[1].text = stream_label(section->report, section->run, (uint32_t)tally->key);
+    row[0].number = run->devices[stream->device].ordinal;
+    row[1].text = stream_label(report, run, (uint32_t)tally->key);
     if (stream->known) {
         row[2].text = !created               ? origins[stream->origin]
                       : stream->non_blocking ? "non-blocking"
                                              : "blocking";
-        row[3].text = stream->requested == stream->priority
-                          ? report_text(section->report, "%d", stream->priority)
-                          : report_text(section->report, "asked %d, given %d", stream->requested,
-                                stream->priority);
+        row[3].text =
+            stream->requested == stream->priority
+                ? report_text(report, "%d", stream->priority)
+                : report_text(report, "asked %d, given %d", stream->requested, stream->priority);
     }
-    if (maker) row[4].text = text_in(section->run, maker);
+    if (maker) row[4].text = text_in(run, maker);
     row[5].number = stream->works;
 }
 
@@ -368,7 +352,7 @@ void section_streams(struct report *report, const struct model *of)
     if (run_sample(run)) table->note = sample_note(report, run);
     else if (unused)
         table->note = report_text(report, "Without work, and not listed: %zu.", unused);
-    tallies_put(&tallies, table, stream_own, &(struct section){report, run});
+    tallies_put(report, of, &tallies, table, stream_own);
     table->shown = ROWS_SHOWN;
     concurrency_free(&concurrency);
 }
