@@ -241,7 +241,7 @@ void comparison_end(struct comparison *of)
 
 /* --- what counts --- */
 
-/* Returns the value at place `rank`, from 0, of the side's runs in order of size. Runs without the
+/* Returns value number `rank` of the side's runs, counted from 0 in order of size. Runs without the
  * row count as 0 and come first. */
 static double ranked(
     const struct comparison *of, const struct entry *entry, enum side side, size_t rank)
@@ -290,8 +290,8 @@ struct device_run device_middle(
 enum { RUNS_ENOUGH = 4 };
 
 /* Whether all runs of the slower side lie above those of the faster side, by more than `by` times
- * the faster side's spread. A disturbance makes a run longer, so the faster side's longest runs may
- * be left out: half of its runs beyond four. */
+ * the faster side's spread. A disturbance makes a run longer, so of the faster side the longest
+ * runs are left out: half of its runs beyond RUNS_ENOUGH. */
 static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
 {
     const enum side faster = entry_change(of, entry) > 0 ? BEFORE : AFTER,

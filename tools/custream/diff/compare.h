@@ -32,7 +32,8 @@ struct subject {
 extern const struct subject subjects[];
 extern const size_t subject_count;
 
-/* A row's values on a side, one for each run that has the row. The side's other runs count as 0. */
+/* A row's values on one side: a value for each run that has the row. The side's other runs count as
+ * 0. */
 struct numbers_of_runs {
     double *values; /* comparison_end() sorts them, the smallest first */
     size_t count, capacity;
@@ -73,7 +74,7 @@ struct device_times {
 
 struct comparison {
     struct texts texts;
-    struct numbers index; /* by the number of a key's text: the place of its entry */
+    struct numbers index; /* an entry's place in `entries`, by the number of its key's text */
     struct entry *entries;
     size_t entry_count, entry_capacity;
     struct ran *runs;
@@ -95,8 +96,8 @@ void comparison_free(struct comparison *comparison);
 /* To be called after the last run. */
 void comparison_end(struct comparison *comparison);
 
-/* Returns the median over the side's runs, of an even number the lower middle value. NAN: a run
- * does not know the value. */
+/* Returns the median over the side's runs; of an even number of runs, the lower of the two middle
+ * values. NAN: a run does not know the value. */
 double entry_value(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_lowest(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_highest(const struct entry *entry, enum side side);

@@ -68,7 +68,8 @@ static text text_of_name(struct names *names, const char *name)
 
 void names_make(struct names *names, struct report *report, const struct run *run)
 {
-    /* by a name without numbers: how many streams have it, and how many of them are named so far */
+    /* same: how many streams have a name; before: how many of these are named so far; both by the
+     * name without numbers */
     struct numbers same = {0}, before = {0};
     char plain[NAME_MAX_BYTES], as[NAME_MAX_BYTES + 16];
     uint32_t *order = in_order_of_use(run);
@@ -98,7 +99,7 @@ void names_free(struct names *names)
     numbers_free(&names->known_as);
 }
 
-/* Returns the stream's name that is the same in all runs; NULL: no stream has the name. */
+/* Returns the name that the stream has in all runs; NULL: no stream is called `name`. */
 static const char *stream_known_as(const struct names *names, const char *name)
 {
     const text known_as = numbers_get(&names->known_as, text_find(&names->texts, name), 0);
@@ -120,7 +121,7 @@ static void put(struct writing *to, const char *text)
     to->left -= put;
 }
 
-/* Puts a stream's name that is the same in all runs. In a finding, `text` may name a thread. */
+/* Puts the name that the stream has in all runs. In a finding, `text` may name a thread. */
 static void put_stream(struct writing *to, const struct names *names, const char *text)
 {
     char plain[NAME_MAX_BYTES];
@@ -129,8 +130,8 @@ static void put_stream(struct writing *to, const struct names *names, const char
     put(to, as ? as : plain);
 }
 
-/* Puts "WORK on STREAM". A kernel's name may have " on " in it too: the right one is followed by
- * the name of a stream. */
+/* Puts "WORK on STREAM". A kernel's name may have " on " in it too: the name of a stream follows
+ * the right " on ". */
 static void put_work(struct writing *to, const struct names *names, const char *text)
 {
     static const char on[] = " on ";

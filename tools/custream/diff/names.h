@@ -1,5 +1,6 @@
-/* Keys for rows of a report that are the same in all runs of a program. Threads and streams go by
- * name. Streams of the same name are numbered in the order of their first work. */
+/* Makes keys for the rows of a report. A row has the same key in all runs of a program: threads and
+ * streams go by name, and streams of the same name are numbered in the order of their first
+ * work. */
 #ifndef CS_DIFF_NAMES_H
 #define CS_DIFF_NAMES_H
 
@@ -12,7 +13,7 @@ enum { NAME_MAX_BYTES = 16384 }; /* the size of a key or label; longer ones are 
 /* The streams of one run. */
 struct names {
     struct texts texts;
-    /* by a stream's name in the report: the name that is the same in all runs */
+    /* the name that a stream has in all runs, by its name in the report */
     struct numbers known_as;
 };
 

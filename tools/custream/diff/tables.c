@@ -158,8 +158,8 @@ static void ranking_add(
         qsort(ranking->rows + first, ranking->count - first, sizeof *ranking->rows, heavier_first);
 }
 
-/* For idle time by the host: returns the host's activity that explains most of the change. NULL:
- * none, or the entry is of another kind. */
+/* For an entry of idle time by the host: returns the host's activity that explains most of the
+ * change. NULL: no activity does, or the entry is of another kind. */
 static const char *mostly_of(
     struct report *report, const struct comparison *of, const struct entry *entry)
 {

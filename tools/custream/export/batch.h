@@ -27,7 +27,7 @@ enum export_column {
 /* To be called once, before all else. `texts` stays the caller's and has to outlive the batches. */
 void batch_begin(const struct texts *texts);
 
-/* Puts a value into the current row of the column's table. Columns that get none are null. */
+/* Puts a value into the current row of the column's table. A column without a value is null. */
 void batch_put(enum export_column column, int64_t value);
 void batch_put_real(enum export_column column, double value);
 void batch_put_text(enum export_column column, text value); /* a value of 0 puts null */
@@ -41,7 +41,7 @@ void batch_row(enum export_table table);
 /* Writes the rows that are gathered, as a batch. */
 void batch_flush(enum export_table table);
 
-/* Writes a line: the batches that follow are of this file of a merged trace. */
+/* Writes a line that says: the batches that follow are of this file of a merged trace. */
 void batch_merged(uint32_t file);
 
 /* Prints the columns and types of all tables as JSON to standard output. */

@@ -1,5 +1,6 @@
 /* Finds the calls of a CUDA runtime that is linked into the file. A call is a jump in machine code
- * to one of the runtime's functions, from code of others. The file needs symbols. */
+ * to one of the runtime's functions, from code that is not the runtime's. The file needs
+ * symbols. */
 
 #include "tools/custream/command.h"
 #include "tools/custream/inspect/image.h"
@@ -7,7 +8,7 @@
 struct function {
     uint64_t begin, end;
     const char *name;
-    bool runtime; /* the code is the CUDA runtime's: a function of its API or an inner one */
+    bool runtime; /* the function is part of the CUDA runtime, of its API or internal */
 };
 
 struct functions {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A list that owns its texts. Each text is in it once, in the order of strings_add(). */
+/* A list that owns its texts. It has each text once, in the order of strings_add(). */
 struct strings {
     char **at;
     size_t count, capacity;
@@ -62,12 +62,13 @@ struct image {
     bool has_sections;     /* false: no member below is known */
     bool has_symbols;      /* not stripped */
 
-    bool is_libcuda, is_cudart;       /* by the SONAME */
-    bool carries_cudart;              /* a CUDA runtime is linked into the file */
-    unsigned cudart_version;          /* the version of that runtime: 13000 is 13.0; 0: not known */
-    bool opens, opens_apart;          /* imports dlopen; dlmopen */
-    bool names_libcuda, names_cudart; /* has the library's name as a text: it may open it */
-    bool own_driver_pointers;         /* defines variables named like the driver's functions */
+    bool is_libcuda, is_cudart; /* by the SONAME */
+    bool carries_cudart;        /* a CUDA runtime is linked into the file */
+    unsigned cudart_version;    /* the version of that runtime: 13000 is 13.0; 0: not known */
+    bool opens, opens_apart; /* opens: the file imports dlopen; opens_apart: it imports dlmopen */
+    bool names_libcuda,
+        names_cudart; /* the file has the library's name as a text, so it may open the library */
+    bool own_driver_pointers; /* the file defines variables named like the driver's functions */
     struct strings calls[API_LEVELS][USES];
     /* by enum api_stream: how many different calls are imported or called */
     size_t by_stream[STREAM_PER_THREAD + 1];
@@ -80,7 +81,8 @@ struct image {
 bool image_read(struct image *image, const char *path, char error[256]);
 void image_free(struct image *image);
 
-/* Whether the file itself uses or is a part of CUDA, apart from the libraries that it needs. */
+/* Whether the file itself uses CUDA or is a part of it; the libraries that it needs do not
+ * count. */
 bool image_touches(const struct image *image);
 /* Returns the machine's name, such as "x86-64"; for others "machine NUMBER", in `room`. */
 const char *machine_name(unsigned machine, char room[16]);

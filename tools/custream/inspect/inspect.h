@@ -10,7 +10,7 @@
 struct tree {
     struct loaded {
         struct image image;
-        char *name;       /* the name by which another file needs it (DT_NEEDED); NULL: the first */
+        char *name; /* the name by which another file needs it (DT_NEEDED); NULL: it is the first */
         size_t needed_by; /* the place of that other file in `loaded` */
     } *loaded;            /* the first is the file that the user named */
     size_t count, capacity;
@@ -41,7 +41,7 @@ struct verdict {
 void verdict_make(struct verdict *verdict, const struct tree *tree);
 void verdict_free(struct verdict *verdict);
 
-/* Adds to `ways` how the code of the file at that place reaches CUDA, one phrase each. */
+/* Adds to `ways` how the code of the file tree->loaded[place] reaches CUDA, one phrase each. */
 void reach_of(const struct tree *tree, size_t place, struct strings *ways);
 /* Returns which default stream the file's calls mean: "legacy", "per-thread" or "both"; NULL: not
  * known. */

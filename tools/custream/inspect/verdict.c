@@ -73,7 +73,7 @@ bool calls_hidden(const struct image *image)
     return !image->has_sections || (image->carries_cudart && !image->has_symbols);
 }
 
-/* --- of all files together --- */
+/* --- how all files together reach CUDA --- */
 
 struct together {
     bool reaches, shared_runtime, static_runtime, opens_apart, own_pointers, legacy, per_thread;
@@ -97,7 +97,8 @@ static struct together together_of(const struct tree *tree)
         all.legacy |= image->by_stream[STREAM_LEGACY];
         all.per_thread |= image->by_stream[STREAM_PER_THREAD];
     }
-    /* The CUDA runtime itself imports dlmopen: in a file with a runtime that says nothing. */
+    /* The CUDA runtime itself imports dlmopen, so in a file with a runtime the import says
+     * nothing. */
     all.opens_apart = tree->loaded[0].image.opens_apart && !tree->loaded[0].image.carries_cudart &&
                       !tree->loaded[0].image.is_cudart;
     return all;

@@ -42,7 +42,8 @@ static DIR *folder_of(char *path, int n, const char *more)
     return opendir(path);
 }
 
-/* Looks at the descriptors of each thread: the thread that writes has a table of its own. */
+/* Looks for the file among the descriptors of each thread, as the thread that writes the trace has
+ * a table of its own. */
 static int look_at_descriptors(int pid, const struct file_at *file)
 {
     char path[128];
@@ -69,7 +70,8 @@ int trace_find(int pid, const char *trace, const struct file_at *file, char path
     char root[64];
     if (*trace != '/') return errno = ENOENT, -1;
     snprintf(root, sizeof root, "/proc/%d/root", pid);
-    const bool through = !access(root, F_OK); /* false: ended, or not this user's */
+    const bool through =
+        !access(root, F_OK); /* false: the process has ended, or is not this user's */
     snprintf(path, TRACE_ROOM, "%s%s", through ? root : "", trace);
     int fd = look(path, file);
     const int error = errno;
@@ -127,8 +129,8 @@ static bool is_the_trace(const char *command, const char *to, int trace, const c
 
 /* --- whether a file is the process's trace --- */
 
-/* By its base time. Device and inode do not tell: a process that is started anew with the same file
- * name writes into the same file. */
+/* Compares the base time. Device and inode do not tell: a process that is started anew with the
+ * same file name writes into the same file. */
 bool extract_is(int fd, const struct extract *extract)
 {
     struct trace_head head;
@@ -154,7 +156,8 @@ static void say_why(const char *command, const struct extract *extract, int erro
 
 /* --- files as they are at one moment --- */
 
-/* An open file without a name, on the file system of `to`. Not a memfd: a trace may be long. */
+/* Returns an open file without a name, on the file system of `to`. No memfd, as a trace may be
+ * long. */
 static int scratch(const char *to)
 {
     char name[TRACE_ROOM];
@@ -257,7 +260,7 @@ static void taken_free(struct taken *taken)
     free(taken->each);
 }
 
-/* Whether a name is that of a part that has ended: "trace.7.json" or "trace.7-4711.json" of
+/* Whether a part that has ended may have this name: "trace.7.json" or "trace.7-4711.json" for
  * "trace.json". */
 static bool is_part(const char *name, const char *stem, size_t n, const char *extension)
 {
@@ -268,8 +271,8 @@ static bool is_part(const char *name, const char *stem, size_t n, const char *ex
     return !strcmp(at, extension);
 }
 
-/* Opens the folder of the parts: that of the trace's path, or of the open file if the folder was
- * renamed. */
+/* Opens the folder of the parts: the folder in the trace's path, or if that was renamed, the folder
+ * of the open file. */
 static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
 {
     char link[FD_ROOM];
@@ -285,8 +288,8 @@ static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
     return opendir(folder);
 }
 
-/* Takes the parts that ended in the span or later. The newest file may have got a part's name by
- * now: it is not taken twice. */
+/* Takes the parts that ended in the span or later. By now the newest file may be a part and have a
+ * part's name: it is not taken twice. */
 static void take_parts(struct taken *taken, struct extract *extract, const char *path, int newest)
 {
     struct trace_head own, its;
@@ -316,8 +319,8 @@ static void take_parts(struct taken *taken, struct extract *extract, const char 
  * Returns -1 with errno. */
 static int extract_find(struct extract *extract, char path[TRACE_ROOM])
 {
-    /* The time to wait for all answers together, and at least for each. A process that does not
-     * answer by then counts as it answered before. */
+    /* TOGETHER_MS: how long to wait for the answers of all processes; EACH_MS: at least for each. A
+     * process that does not answer by then counts as it answered before. */
     enum { TOGETHER_MS = 3000, EACH_MS = 100 };
     static long until;
     struct about about;
@@ -395,7 +398,7 @@ static bool is_longer(int file, const char *name, off_t most)
            about.st_size > most;
 }
 
-/* The place of the part that ended last; -1: there is none. */
+/* Returns the place in taken->each of the part that ended last; -1: there is none. */
 static int last_part(struct taken *taken)
 {
     struct timespec latest = {0, 0};

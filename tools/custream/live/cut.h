@@ -11,30 +11,34 @@
 /* The span that is cut out of the trace of one process. */
 struct extract {
     int pid;
-    const char *trace;             /* its path, as the process names it */
-    struct file_at file;           /* the device and inode of that file */
-    unsigned long long base;       /* the trace's baseTimeNanoseconds; 0: not known */
-    unsigned long long events_end; /* how many bytes at its begin never change; 0: not known */
-    unsigned parts;                /* how many parts the process keeps; 0: the trace is one file */
-    int64_t from, until;           /* the span, in ns of the wall clock */
+    const char *trace;       /* the trace's path, as the process names it */
+    struct file_at file;     /* the device and inode of the trace */
+    unsigned long long base; /* the trace's baseTimeNanoseconds; 0: not known */
+    unsigned long long
+        events_end;      /* how many bytes at the trace's begin never change; 0: not known */
+    unsigned parts;      /* how many parts the process keeps; 0: the trace is one file */
+    int64_t from, until; /* the span, in ns of the wall clock */
     int kept; /* extract_keep()'s copy, for when the file cannot be read any more; 0 or -1: none */
-    /* After the cut. complete: the trace has its end; apart: its parts' folder was not found. */
+    /* Set by the cut. complete: the trace has its end; apart: the folder of its parts was not
+     * found. */
     bool complete, apart;
 };
 
-/* The span from `from` until now, of the trace that the process tells of in `about`. */
+/* Returns the span from `from` until now, of the trace that `about` names. */
 struct extract extract_of(const struct peer *peer, const struct about *about, int64_t from);
 
 enum { TRACE_ROOM = 4200 };
 
-/* Opens the regular file that the process names `trace`, by the process's root or its descriptors.
- * O_PATH does not touch a file that is no trace. Returns -1 with errno; ESTALE: another file has
- * that name. `path`: where the file is, or would be. */
+/* Finds the regular file that the process calls by the path in `trace`: below the process's root,
+ * or among its descriptors. Returns an O_PATH descriptor: whatever has that path, opening it has no
+ * effect. Returns -1 with errno; ESTALE: that path leads to another file.
+ *
+ * `path`: `trace` below the process's root, also if the file was found elsewhere. */
 int trace_find(int pid, const char *trace, const struct file_at *file, char path[TRACE_ROOM]);
 
 /* Whether a file can be made at `to`; false: the complaint was printed. Leaves no file. */
 bool cut_possible(const char *command, const char *to);
-/* The span of a cut, in ns of the wall clock. begin: the first event that the files have. */
+/* The span of a cut, in ns of the wall clock. begin: when the first event of the files begins. */
 struct cut_reach {
     int64_t begin, from, until;
     bool apart;     /* the folder of some process's parts was not found */
@@ -55,9 +59,12 @@ bool cut_write(const char *command, const char *to, struct extract *extracts, si
 bool copy_write(const char *command, const char *to, struct extract *extract);
 
 /* Opens the newest file of a process and the parts of its trace. Returns how many; 0: the complaint
- * was printed. `files`: the newest first, the caller's to close and free. With `most`, only one
- * part is opened, the one that ended last, and none if the newest is a plain file of more than
- * `most` bytes. The caller asks extract_is() after reading: the file may be another one by then. */
+ * was printed. `files`: the newest first; the caller closes and frees them.
+ *
+ * With `most`, only the part that ended last is opened, and no part if the newest file is a plain
+ * file of more than `most` bytes.
+ *
+ * After reading, the caller asks extract_is(): the newest file may be another trace by then. */
 size_t newest_take(const char *command, struct extract *extract, off_t most, int **files);
 
 #endif

@@ -21,7 +21,7 @@ static const char *last_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The first argument that is no option; "": there is none. */
+/* Returns the first argument that is no option; "": there is none. */
 static const char *first_argument(const char *line)
 {
     for (line += strlen(line) + 1; *line == '-'; line += strlen(line) + 1) continue;
@@ -55,7 +55,7 @@ bool listener_is_named(const struct listener *listener, const char *name)
     return false;
 }
 
-/* --- all that listen --- */
+/* --- all processes that listen --- */
 
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
 {
@@ -79,7 +79,7 @@ static void listener_ask(void *of, struct peer *found)
     if (!listener->answers) peer_close(peer);
 }
 
-/* Reads the answers of all, which were asked before. PATIENCE_MS is for all together. */
+/* Reads the answers of all listeners, which were asked before. PATIENCE_MS is for all together. */
 static void listeners_hear(struct listeners *listeners)
 {
     const long until = peer_clock_ms() + PATIENCE_MS;
@@ -111,7 +111,7 @@ void listeners_find(const char *command, struct listeners *listeners)
     if (listeners->count) qsort(listeners->each, listeners->count, sizeof *listeners->each, by_pid);
 }
 
-/* --- asked again --- */
+/* --- asking again --- */
 
 void listener_leave(const char *command, struct listener *listener)
 {
@@ -266,7 +266,7 @@ static bool named_find(const char *command, const struct choice *choice, struct 
     return false;
 }
 
-/* --- whose processes they are --- */
+/* --- other users' processes --- */
 
 static const char *user_name(char text[64], int uid)
 {
@@ -276,8 +276,7 @@ static const char *user_name(char text[64], int uid)
     return text;
 }
 
-/* Whether processes of other users than this command's answered. If so, names
- * each user. */
+/* Whether processes of other users than this command's answered. If so, names each user. */
 static bool users_name(const char *command, const struct listeners *found)
 {
     char name[64];
@@ -315,8 +314,8 @@ static bool is_there(const struct listeners *found, int pid)
     return false;
 }
 
-/* Finds the processes that are meant. False, with a complaint: there is none, or root does not mean
- * other users' processes. */
+/* Finds the processes that are meant. False, with a complaint: there is none, or they are other
+ * users' and root has not said that these are meant. */
 static bool choice_find(const char *command, const struct choice *choice, struct listeners *found)
 {
     *found = (struct listeners){0};

@@ -8,7 +8,7 @@
 
 struct listener {
     struct peer peer; /* connected only while it is asked */
-    /* answers: `about` is known. If false after it was asked, peer.error says why. */
+    /* answers: `about` is known. If it was asked and `answers` is false, peer.error says why. */
     bool asked, answers;
     bool named; /* a complaint has named it */
     struct about about;
@@ -29,7 +29,7 @@ struct listener *listeners_add(struct listeners *listeners, const struct peer *p
  * `patience_ms` to take the request and to answer. */
 void listeners_ask(
     const char *command, struct listeners *listeners, const char *request, int patience_ms);
-/* Leaves a process out, and says why: peer.error. Each process is named only once. */
+/* Leaves a process out, and prints why (peer.error), but only once for each process. */
 void listener_leave(const char *command, struct listener *listener);
 /* Has the processes flush their files, and asks them for `about`. A process that does not answer or
  * has no file is left out. `none` completes the complaint "process N has recorded nothing, so ...".
@@ -41,9 +41,9 @@ void listeners_free(struct listeners *listeners);
 bool listener_is_named(const struct listener *listener, const char *name);
 
 enum { SIZE_ROOM = 32 };
-/* The size of the process's file in bytes; -1: not known. */
+/* Returns the size of the process's file in bytes; -1: not known. */
 long long listener_file_size(const struct listener *listener);
-/* A number of bytes for people: "1.2M"; "-" for -1. Returns `text`. */
+/* Writes a number of bytes for people, such as "1.2M"; "-" for -1. Returns `text`. */
 const char *size_text(char text[SIZE_ROOM], long long bytes);
 
 /* --- which processes are meant: -p PID, --all, --rank=N, --program=NAME --- */

@@ -68,7 +68,8 @@ bool peer_ended(int pid)
     return !state || state == 'Z' || state == 'X';
 }
 
-/* A hash of its auxv, which the kernel makes anew at each exec, with that program's addresses. */
+/* Returns a hash of the process's auxv, which the kernel makes anew at each exec, with the
+ * addresses of the new program. */
 unsigned long long peer_image(int pid)
 {
     char bytes[1024];
@@ -93,7 +94,8 @@ static bool namespace_of(int pid, const char *kind, char text[64])
     return n > 0;
 }
 
-/* Enters the process's network namespace if it is another one: abstract sockets belong to it. */
+/* Enters the process's network namespace if this command is in another one: an abstract socket
+ * belongs to a network namespace. */
 static bool network_enter(struct peer *peer)
 {
     char own[64], its[64], path[64];
@@ -126,8 +128,8 @@ bool peer_find(struct peer *peer, int pid)
     return network_enter(peer);
 }
 
-/* The number of seccomp filters of the main thread. Before Linux 5.9 it is the seccomp mode, which
- * is 0 without filters. */
+/* Returns the number of seccomp filters of the main thread. Before Linux 5.9 it returns the seccomp
+ * mode, which is 0 without filters. */
 static int filters_of(int pid)
 {
     int n = 0;
@@ -174,7 +176,7 @@ long peer_clock_ms(void)
 
 void peer_clock_waited(long since, long ms)
 {
-    const long left = since + ms - 1 - peer_clock_ms(); /* both are cut to whole ms */
+    const long left = since + ms - 1 - peer_clock_ms(); /* both times are cut to whole ms */
     if (left > 0) stood_ms += left;
 }
 
@@ -283,7 +285,7 @@ void peer_close(struct peer *peer)
 
 /* --- what a process says of itself --- */
 
-/* The value of a field; "": the process does not send it. */
+/* Returns the value of a field; "": the process does not send it, as its custream is older. */
 static const char *field(const struct about *about, const char *name)
 {
     const size_t n = strlen(name);
@@ -328,8 +330,8 @@ bool peer_hear_about(struct peer *peer, struct about *about)
 
 /* --- all processes that listen --- */
 
-/* Connects to a name. Returns whether the process that listens is the one in the name, by its
- * number and its pid namespace; `peer` is that process then. */
+/* Connects to a name. Returns whether the process that listens there is the one whose number and
+ * pid namespace the name has; then `peer` is that process. */
 static bool is_listener(struct peer *peer, const char *name)
 {
     struct peer real;
@@ -339,7 +341,7 @@ static bool is_listener(struct peer *peer, const char *name)
     const socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
     if (connect(peer->fd, (struct sockaddr *)&address, length)) return false;
     if (!cs_peer_serves_us(peer->fd, &pid) || pid <= 0)
-        return false; /* 0: its pid namespace is not seen from here */
+        return false; /* pid 0: the process is in a pid namespace that this command does not see */
     if (!peer_find(&real, (int)pid) ||
         cs_control_address(&address, real.own_pid, real.namespace_) != length ||
         strcmp(address.sun_path + 1, name))

@@ -8,10 +8,10 @@
 #include "shim/base/control.h"
 
 struct peer {
-    int pid;     /* as this command sees it */
-    int own_pid; /* as the process sees itself: in its pid namespace */
+    int pid;     /* the process's number, as this command sees it */
+    int own_pid; /* the number in the process's own pid namespace */
     char namespace_[64];
-    int uid;    /* whose files it may open (its fsuid); -1: not known */
+    int uid;    /* the user whose files the process may open (its fsuid); -1: not known */
     int fd;     /* the connection; -1: there is none */
     long until; /* when waiting ends, by peer_clock_ms(); 0: 20 seconds after each question */
     char error[512];
@@ -44,9 +44,10 @@ void peers_ask(struct peer *const *each, size_t count, const char *request);
 const char *answer_behind(const char *answer, const char *word);
 /* Reads the next answer, without its newline. */
 bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER]);
-/* Reads the next answer, to about, record or end. False: another answer came, or none. */
+/* Reads the next answer, to the request "about", "record" or "end". False: no answer came, or one
+ * of another kind. */
 bool peer_hear_about(struct peer *peer, struct about *about);
-/* Milliseconds that have passed. Under libfaketime the system's clock may stand, so whoever has
+/* Returns a time in milliseconds. Under libfaketime the system's clock may stand, so whoever has
  * waited for `ms` since `since` says so by peer_clock_waited(). */
 long peer_clock_ms(void);
 void peer_clock_waited(long since, long ms);
@@ -55,12 +56,13 @@ size_t proc_read(int pid, const char *name, char *text, size_t room);
 bool peer_is_stopped(int pid);
 /* Whether the process has more seccomp filters than this command: then it may answer nobody. */
 bool peer_has_shut_itself_in(int pid);
-/* A number for the program that the process runs, another one after each exec; 0: not known. */
+/* Returns a number for the program that the process runs, which changes at each exec; 0: not
+ * known. */
 unsigned long long peer_image(int pid);
 bool peer_ended(int pid); /* whether the process is gone, or a zombie */
 void peer_close(struct peer *peer);
 
-/* Reads an answer to about, record or end; false: it is another. */
+/* Reads an answer to the request "about", "record" or "end". False: it is no such answer. */
 bool about_read(struct about *about, const char *answer);
 
 /* Calls `found` with each process of this user (root: of anybody) that listens in this network,

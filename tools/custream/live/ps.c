@@ -5,7 +5,9 @@
 
 #include <locale.h>
 
-enum { PS_VERSION = 1 }; /* the JSON's: grows when a member goes away or changes its meaning */
+enum {
+    PS_VERSION = 1
+}; /* the version of the JSON; grows when a member goes away or changes its meaning */
 
 /* --- for people --- */
 

@@ -16,14 +16,16 @@ static const char NAME[] = "custream record";
 struct recording {
     struct listener *listener;
     struct about begun, ended;
-    /* REFUSED: it does not record; TOLD: `ended` is known; SHUT_IN: it can answer nobody now */
+    /* REFUSED: the process does not record; TOLD: `ended` is known; SHUT_IN: the process can answer
+     * nobody now */
     enum { ASKED, REFUSED, WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state;
     bool early; /* somebody else ended the recording */
-    /* its end is not known, neither from it nor from its file: events may be missing */
+    /* neither the process nor its file says where the recording ends: events may be missing */
     bool partly;
     double seconds;
     unsigned long long image; /* the program that it ran at the begin: peer_image() */
-    /* The output. A copy is `kept` beside it if the process ends before others. NULL: no copy. */
+    /* to: the output. kept: a copy of the process's file beside the output, if the process ends
+     * before others. NULL: no copy is made. */
     const char *to;
     int kept;
 };
@@ -115,7 +117,7 @@ static void signals_hold(sigset_t *before)
     sigprocmask(SIG_BLOCK, &mask, before);
 }
 
-/* Asks all to record. Each records from its answer on; the others do not wait for a slow one. */
+/* Asks all processes to record. Each records from its answer on, without waiting for a slow one. */
 static void begin(
     struct recording *all, struct listeners *chosen, const char *to, const sigset_t *before)
 {
@@ -197,7 +199,8 @@ static bool output_write(const char *to, struct recording *all, size_t count, si
 
 struct counts {
     unsigned long long calls, works, lost;
-    bool unknown, partly; /* some file could not be read; some may lack events */
+    bool unknown,
+        partly; /* unknown: some file could not be read; partly: some file may lack events */
 };
 
 static void counts_add(struct counts *counts, const struct recording *r)
@@ -252,8 +255,8 @@ static void counts_print(const char *path, const struct counts *counts)
     else fputs("nothing lost", stdout);
 }
 
-/* Whether the process executed another program. Its socket closes at an exec and at its end; which
- * one it was is known a little later. */
+/* Whether the process executed another program. Its socket closes both at an exec and at the end of
+ * the process; which of these it was shows a little later. */
 static bool has_executed(const struct recording *r)
 {
     enum { TRIES = 100, PAUSE_NS = 10000000 };
@@ -266,7 +269,7 @@ static bool has_executed(const struct recording *r)
     return false;
 }
 
-/* Says on stderr what went wrong with a recording. Returns whether nothing did. */
+/* Says on stderr what went wrong with a recording. Returns whether all went well. */
 static bool notes_print(const struct recording *r, bool cut_short)
 {
     char who[160];

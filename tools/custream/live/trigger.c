@@ -24,7 +24,8 @@ struct request {
 
 /* --- the text of the file --- */
 
-/* Puts blanks in place of line breaks: JSON means the same. False: a text has a line break. */
+/* Puts blanks in place of line breaks, which keeps the JSON's meaning. False: a text has a line
+ * break. */
 static bool on_one_line(char *json)
 {
     bool quoted = false;
@@ -46,7 +47,7 @@ static char *blanks_off(char *json)
     return json;
 }
 
-/* The policy's JSON on one line; NULL: the complaint was printed. */
+/* Returns the policy's JSON on one line; NULL: the complaint was printed. */
 static char *policy_read(const char *name)
 {
     static char json[CS_TRIGGER_MOST];
@@ -99,8 +100,8 @@ static bool compose(const struct request *request, char *text, size_t room, char
 
 /* --- the file --- */
 
-/* Whether the name is free, or has a trigger whose seconds are over. Some ranks may have read one
- * whose seconds are to come. */
+/* Whether the file may be written: no file has this name, or one with a trigger whose seconds are
+ * over. A trigger whose seconds are to come may have been read by some ranks already. */
 static bool may_replace(const char *name)
 {
     static char text[CS_TRIGGER_MOST + 1];
