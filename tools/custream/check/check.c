@@ -63,8 +63,7 @@ static bool member_take(struct check *check, struct json *json)
     return good;
 }
 
-/* Judges the header, once its members were read. False: a breach, or no trace of ours, as
- * check->state then says. */
+/* Judges the header. False: a breach, or no trace of ours, as check->state then says. */
 static bool header_judge(struct check *check, const struct json *json)
 {
     const char *tool = cJSON_GetStringValue(member_of(member_of(check->whole, "metadata"), "tool"));
@@ -155,8 +154,7 @@ static void summary(const struct check *check)
         (unsigned long long)threads, (unsigned long long)lanes, check->losses);
 }
 
-/* Judges the rules on several events, also after a breach: slices that overlap may lie on lower
- * lines. */
+/* Judges the rules on several events, also after a breach: lower lines may break them. */
 static void judge_all(struct check *check, enum check_end end)
 {
     const bool whole = end == CHECK_WHOLE && !check->cut && !check->is_cut_out,

@@ -96,8 +96,7 @@ static void work_add(struct sums *sums, const struct event *event, int kind)
 
 /* --- losses --- */
 
-/* Adds the lost calls and pieces of GPU work of a cs_loss slice, which has one of the two numbers
- * or both. */
+/* Adds the lost calls and pieces of GPU work of a cs_loss slice: one number or both. */
 static bool loss_add(const struct event *event)
 {
     struct sums *sums = &event->check->sums;

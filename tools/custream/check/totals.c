@@ -369,8 +369,7 @@ static bool parts_agree(const struct judged *j)
                number_in(j->totals, "parts_deleted"), j->part);
 }
 
-/* Judges the totals of leaked objects: each is the sum of its groups, or more if the list is long
- * and may have been cut. */
+/* Judges the totals of leaked objects: the sums of their groups, of which some may be cut. */
 static bool leaks_agree(const struct judged *j)
 {
     static const char *const kinds[][2] = {

@@ -1,5 +1,4 @@
-/* Gathers rows of the tables of columns.def and writes them in batches to standard output
- * (docs/export.md). */
+/* Gathers rows of the tables of columns.def, and writes them in batches (docs/export.md). */
 #ifndef CS_EXPORT_BATCH_H
 #define CS_EXPORT_BATCH_H
 

@@ -195,8 +195,7 @@ static void file_ends(struct export *of)
     for (enum export_table table = 0; table < TABLE_COUNT; table++) batch_flush(table);
 }
 
-/* Begins another file of a merged trace if the row is of it. The files' rows follow each other,
- * behind all rows of names. */
+/* Begins another file of a merged trace if the row is of it: files follow each other. */
 static void take_file(struct export *of, const struct trace_row *row)
 {
     const uint32_t file = numbers_get(&of->file_of, (uint64_t)row_number(row, KEY_PID, 0), NONE);

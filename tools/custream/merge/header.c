@@ -18,8 +18,7 @@ static void member_put(struct rope *to, const char *name, yyjson_val *value)
 
 static const char *flag(bool is) { return is ? "true" : "false"; }
 
-/* Returns the largest error between two processes: the two largest clock errors added, since both
- * clocks of a comparison may be wrong. */
+/* Returns the two largest clock errors added: both clocks of a comparison may be wrong. */
 static uint64_t error_of(const struct plan *plan, bool *unknown)
 {
     uint64_t most = 0, next = 0;
@@ -231,8 +230,7 @@ struct sum {
     uint64_t value;
 };
 
-/* Whether the number of file `i` is added. Each part has its own counts, except no_room: those of
- * the last part include the parts before it. */
+/* Whether file `i` counts. The last part's no_room includes the parts before it. */
 static bool counts(const struct plan *plan, size_t i, const struct sum *sum)
 {
     return i + 1 == plan->file_count || plan->files[i + 1].process != plan->files[i].process ||

@@ -12,8 +12,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/trace/gz.h"
 
-/* Files to remove if the process ends too early. Signals are blocked where a path and its file
- * change together. */
+/* Files to remove if the process ends too early. Signals are blocked while they change. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 

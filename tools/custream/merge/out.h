@@ -22,8 +22,7 @@ struct out {
     int error; /* errno of the write that failed */
 };
 
-/* Claims the path as the library does, and refuses a path that is one of `inputs`. Returns false
- * after it has printed a complaint. */
+/* Claims the path, which may be none of `inputs`. Returns false after a complaint. */
 bool out_open(struct out *out, const char *path, char *const *inputs, size_t count);
 /* Does the same for another command, without a conversion: what is put is the file's content. */
 bool out_open_as_is(
@@ -31,11 +30,9 @@ bool out_open_as_is(
 /* Does the same for bytes that are compressed already. The path may be one of the inputs. */
 bool out_open_raw(struct out *out, const char *command, const char *path);
 void out_put(void *out, const char *text, size_t length);
-/* Returns why a claim was refused. `length`: how much of it to show; the rest advises
- * CUSTREAM_FORCE=on, which this command does not take. */
+/* Returns why a claim was refused, and how much to show: the rest advises CUSTREAM_FORCE=on. */
 const char *out_refusal(const struct cs_claim *claim, int *length);
-/* `good`: all was put, and the file gets its name. False: it is removed. Returns whether the file
- * is in its place. */
+/* Gives the file its name, or removes it if not `good`. Returns whether it is in its place. */
 bool out_close(struct out *out, bool good);
 
 #endif

@@ -68,8 +68,7 @@ static void scalar_put(char to[GROUP_TEXT], yyjson_val *value)
     free(text);
 }
 
-/* Finds or adds the row's group. NULL: the row's pid is not valid. Rows without a pid have a group
- * of their own. */
+/* Finds or adds the row's group. NULL: its pid is not valid. Rows without a pid have a group. */
 static struct group *group_at(struct file *file, const struct merge_row *row)
 {
     yyjson_val *pid = row->at[ROW_PID];
@@ -334,8 +333,7 @@ static void processes_sort(struct plan *plan)
     free(found);
 }
 
-/* If all ids of a range are more than it holds, returns the process with the most of them;
- * otherwise process_count. */
+/* Returns the process with the most ids of a range that is too small; else process_count. */
 static size_t ids_most(const struct plan *plan)
 {
     for (int range = 0; range < ID_RANGES; range++) {
@@ -452,8 +450,7 @@ static const char *host_name(const struct plan *plan, size_t process)
     return "\"process\"";
 }
 
-/* Returns how many bytes of a JSON string, behind its first quote, to show: at most 80, with no
- * character or escape cut in half. */
+/* Returns how many bytes of a JSON string to show, at most 80, with no character cut in half. */
 static int label_length(const char *name)
 {
     enum { SHOWN = 80 };
@@ -474,8 +471,7 @@ static void labels_compare(struct plan *plan)
     }
 }
 
-/* Labels each process "rank 3", or with its program's name. Equal labels get the pid too, and if
- * they are still equal, the process's place. */
+/* Labels each process "rank 3", or with its program's name, pid and place, until all differ. */
 static void labels_settle(struct plan *plan)
 {
     for (size_t p = 0; p < plan->process_count; p++) {

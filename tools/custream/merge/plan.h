@@ -91,8 +91,7 @@ struct plan {
     int64_t window[2];    /* in ns from `begin` on, once plan_make() has returned */
     bool windowed;
     bool wall; /* the caller gives the window by the wall clock; plan_make() converts it */
-    /* with `wall` or `range`, and all files of one process: the result is a trace like the
-     * file's own, cut, and pids stay */
+    /* with `wall` or `range`, all of one process: pids stay, as in the file */
     bool alone;
     uint64_t skip_to; /* with `range`: rows before this byte of the file are not the range's */
     /* the name of a range: the window is the file's newest one, with its GPU work; NULL: none */
@@ -103,8 +102,7 @@ struct plan {
     struct refusal *refusals;
 };
 
-/* Reads all files and decides how they fit together. Returns false after it has printed a
- * complaint, or if all files are in `refusals`. */
+/* Reads all files and decides how they fit together. Returns false after a complaint. */
 bool plan_make(struct plan *plan, char **paths, size_t count);
 void plan_free(struct plan *plan);
 

@@ -4,8 +4,7 @@
 
 #include "tools/custream/trace/json.h"
 
-/* The functions that take rows and members, and may change them in place. They return false to
- * stop, with `error` set. */
+/* Functions that take rows and members, and may change them. False, with `error` set, stops. */
 struct source_sink {
     void *of;
     bool (*row)(void *of, struct json *json, char error[256]);

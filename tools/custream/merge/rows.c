@@ -37,8 +37,7 @@ static void time_set(yyjson_val *value, char text[VALUE_TEXT], int64_t ns)
     unsafe_yyjson_set_raw(value, text, (size_t)length);
 }
 
-/* Converts a time of the merged trace back to the file's: returns the first time that becomes this
- * one or a later one. */
+/* Returns the first time of the file that becomes this time of the merge or a later one. */
 static int64_t time_before_merge(
     const struct file *file, const struct process *process, int64_t merged)
 {

@@ -1,5 +1,4 @@
-/* Our traces leave a kernel's shape out if the last kernel of that name on that GPU had the same.
- * Here such rows get it back. */
+/* Gives kernels the shape that our traces leave out: that of the last one of its name and GPU. */
 #ifndef CS_MERGE_SHAPES_H
 #define CS_MERGE_SHAPES_H
 
@@ -18,8 +17,7 @@ struct shapes {
     size_t row_capacity;
 };
 
-/* To be called for each row of a file in turn. Returns the row with its shape; valid until the next
- * call. */
+/* Returns the row with its shape, until the next call. To be called for each row in turn. */
 struct yyjson_val *shapes_tell(struct shapes *shapes, struct yyjson_val *row);
 void shapes_free(struct shapes *shapes);
 

@@ -218,8 +218,7 @@ void window_free(struct window *window)
 
 /* --- of a plan --- */
 
-/* Refuses a window that begins after the last event, as one with a forgotten unit may: 20,30 for
- * 20ms,30ms. The timeline would be empty. */
+/* Refuses a window that begins after the last event, as 20,30 for 20ms,30ms does. */
 bool window_fits(const struct plan *plan)
 {
     int64_t end = plan->begin;

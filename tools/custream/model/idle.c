@@ -12,8 +12,7 @@ const char *const doing_word[DOINGS] = {[DOING_NOTHING_KNOWN] = "unknown",
 
 enum {
     SAME_NS = 2000, /* two ends this near are one moment on two clocks */
-    LOST_FEW = 100, /* one of so many calls or pieces of GPU work may be lost without making the
-                       idle time's causes unknown */
+    LOST_FEW = 100, /* one in so many may be lost before causes are unknown */
 };
 
 /* Times in order, which do not touch. */
@@ -30,8 +29,7 @@ struct making {
     const struct hold *holds;
     struct thread_ranges ranges;
     uint32_t *streams_used; /* by device */
-    int64_t *ended; /* by place in run->thread_calls: the latest end of the thread's calls up to
-                       this one */
+    int64_t *ended;         /* by place in run->thread_calls: the latest end so far */
     struct times no_works,
         no_calls; /* times from which GPU work, or calls, may be missing in the trace */
 };
@@ -82,8 +80,7 @@ static void times_make(struct times *times, const struct run *run,
     }
 }
 
-/* Whether `at` lies in one of the times. *until becomes the moment at which the answer changes, if
- * that is earlier. */
+/* Whether `at` lies in one of the times. *until is set to when that changes, if earlier. */
 static bool times_have(const struct times *times, int64_t at, int64_t *until)
 {
     const size_t first = FIRST_NOT(i, 0, times->count, times->rows[i].end <= at);
@@ -94,8 +91,7 @@ static bool times_have(const struct times *times, int64_t at, int64_t *until)
     return inside;
 }
 
-/* Adds a row; one that continues the row before it, in the same gap, makes that one longer instead.
- */
+/* Adds a row, or makes the row before longer if it goes on in the same gap. */
 static void put(struct idles *idles, struct idle row)
 {
     struct idle *last = idles->count ? &idles->rows[idles->count - 1] : NULL;
@@ -127,8 +123,7 @@ static void add(
 
 /* --- the host's part --- */
 
-/* Adds one thing that the thread of the next work's call did, cut where the thread's ranges change.
- */
+/* Adds one thing that the thread did, cut where the thread's ranges change. */
 static void add_host(struct making *m, const struct idle *like, int64_t begin, int64_t end,
     enum host_doing doing, uint32_t call)
 {

@@ -68,8 +68,7 @@ static enum cs_call call_named(struct run *run, text name)
     return (enum cs_call) * at;
 }
 
-/* Returns the index of a row's shape, and adds a new one: a file numbers its shapes in the order of
- * their first use. */
+/* Returns the index of a row's shape. A file numbers shapes in the order of their first use. */
 static uint32_t shape_of(struct run *run, const struct trace_row *row)
 {
     if (!row->shape) return NONE;
@@ -120,8 +119,7 @@ static long flags_of(const struct run *run, const struct trace_row *row)
     return strtol(number ? number + 1 : words, NULL, 0);
 }
 
-/* Whether the call lets a graph's node or another process record an event, a record that no call
- * tells. */
+/* Whether the call lets something record an event that no call tells. */
 static bool names_a_record(enum cs_call call)
 {
     return call == CS_CALL_cuIpcGetEventHandle || call == CS_CALL_cuGraphAddEventRecordNode ||
@@ -203,8 +201,7 @@ static void load_callback(struct run *run, const struct trace_row *row)
             stream, thread});
 }
 
-/* Whether a row has this note. A range that lasts longer than a part stands in each part with a
- * note. */
+/* Whether a row has this note. A range that is longer than a part has one in each part. */
 static bool has_note(const struct run *run, const struct trace_row *row, enum word note)
 {
     const text *words = run->loading->words, is = row_word(row, KEY_NOTE);
@@ -443,8 +440,7 @@ static struct lost rows_lost(const struct run *run, size_t from)
     return lost;
 }
 
-/* Returns what the file that was read last tells of itself. `losses`: the index of its first loss.
- */
+/* Returns what the last file tells of itself. `losses`: the index of its first loss. */
 static struct part part_said(const struct run *run, uint32_t number, size_t losses)
 {
     return (struct part){.number = number,
@@ -459,8 +455,7 @@ static struct part part_said(const struct run *run, uint32_t number, size_t loss
         .recovered = run_fact(run, "totals.recovered.cut_bytes")};
 }
 
-/* Adds the file that has been read as one more part. The newest part's facts are kept, in whatever
- * order the parts come. */
+/* Adds the file that has been read as one more part. The newest part's facts are kept. */
 static void part_add(struct run *run, struct facts *before, const struct part *part)
 {
     bool newest = true;
@@ -472,8 +467,7 @@ static void part_add(struct run *run, struct facts *before, const struct part *p
     *before = older;
 }
 
-/* Whether the part is not among the files already: one trace under two names would count twice.
- * Other tools' files do not tell, and pass. */
+/* Whether the part is new: twice the same would count twice. Other tools' files do not tell. */
 static bool is_fresh(const struct run *run, uint32_t number, char error[256])
 {
     for (size_t i = 0; run->ours && run->base && i < run->part_count; i++) {
@@ -487,8 +481,7 @@ static bool is_fresh(const struct run *run, uint32_t number, char error[256])
     return true;
 }
 
-/* Whether the file is of the same run: the parts of a run share the process id and the time base.
- */
+/* Whether the file is of the same run: parts share the process id and the time base. */
 static bool same_run(const struct run *run, uint32_t pid, int64_t base, char error[256])
 {
     if (!run->loading->files || (run->pid == pid && run->base == base)) return true;
@@ -499,8 +492,7 @@ static bool same_run(const struct run *run, uint32_t pid, int64_t base, char err
     return false;
 }
 
-/* Whether the file had something to report. Another tool's file without any call or GPU work has
- * not. */
+/* Whether another tool's file had any call or GPU work. */
 static bool is_understood(const struct run *run, size_t known, char error[256])
 {
     if (run->ours || run->work_count + run->call_count > known) return true;
@@ -524,8 +516,7 @@ static bool is_merged(void *of)
     return run->loading->merged;
 }
 
-/* Whether the file is no merge, which cannot be reported: it numbers GPUs anew, and its files'
- * facts stand a level deeper. */
+/* Whether the file is no merge, whose GPUs and facts are not those of one run. */
 static bool single(const struct run *run, char error[256])
 {
     if (!run->loading->merged) return true;

@@ -4,8 +4,7 @@
 
 #include "tools/custream/model/model.h"
 
-/* Words of the trace format, as numbers of texts. The kinds of work come first, in the order of
- * enum work_kind. */
+/* Words of the trace format. The kinds of work come first, in the order of enum work_kind. */
 #define WORDS(WORD) \
     WORD(KERNEL, "kernel") WORD(COPY, "gpu_memcpy") WORD(SET, "gpu_memset") \
     WORD(GRAPH, "gpu_graph") WORD(GPU_RANGE, "gpu_range") WORD(DRIVER, "cuda_driver") \

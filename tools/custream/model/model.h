@@ -38,8 +38,7 @@ struct groups {
     uint32_t *members;
 };
 
-/* Sorts rows of `size` bytes into groups. The uint32_t at `offset` in a row is its group, below
- * group_count; NONE: it has none. */
+/* Sorts rows into groups below group_count, by the uint32_t at `offset` in each; NONE: no group. */
 struct groups groups_make(
     size_t group_count, const void *rows, size_t row_count, size_t size, size_t offset);
 #define GROUPS(group_count, rows, row_count, member) \
@@ -47,8 +46,7 @@ struct groups groups_make(
         offsetof(__typeof__(*(rows)), member))
 void groups_free(struct groups *groups);
 
-/* A call of the driver (in other tools' traces: of the runtime) on a host thread. Rows are in order
- * of `begin`. */
+/* A call of the driver (elsewhere: of the runtime). Rows are in order of `begin`. */
 struct call {
     int64_t begin, end;
     uint32_t thread, stream; /* stream: the one that the call names; NONE */
@@ -83,8 +81,7 @@ struct work {
     uint64_t bytes;      /* bytes of a copy or memset */
 };
 
-/* A host function that a call enqueued, as it ran on the driver's thread. Rows are in order of
- * `enqueued`. */
+/* A host function that a call enqueued. Rows are in order of `enqueued`. */
 struct callback {
     int64_t begin, end, enqueued; /* enqueued: when its call was made, or some ns earlier */
     uint32_t stream, thread;
@@ -109,8 +106,7 @@ struct stream {
     uint32_t works; /* how many pieces of work ran on the stream */
 };
 
-/* A GPU, and what limits how much runs on it at once; 0: not known. `sm_`: the limit of one
- * multiprocessor. */
+/* A GPU, and what limits how much runs at once; 0: not known. `sm_`: on one multiprocessor. */
 struct device {
     uint32_t ordinal;
     text name;
@@ -123,8 +119,7 @@ struct thread {
     bool callbacks; /* the driver's own thread for host functions */
 };
 
-/* A range that the program named (NVTX), on a thread or of the process (thread NONE). Rows are in
- * order of `begin`, the longer first. */
+/* A range that the program named (NVTX). Rows are in order of `begin`, the longer first. */
 struct range {
     int64_t begin, end;
     uint32_t thread;
@@ -145,8 +140,7 @@ struct loss {
     bool closed;   /* the time lies outside of a window: nothing was to be recorded */
 };
 
-/* Numbers and texts of the file's header and trailer; for several parts, those of the newest one.
- */
+/* Numbers and texts of header and trailer; for several parts, of the newest one. */
 struct facts {
     struct fact {
         text value; /* 0: the fact is a number */
@@ -221,13 +215,11 @@ void run_init(struct run *run);
 bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes),
     void *of, char error[256]);
 
-/* Add one row or fact to a run: for a caller that reads the file itself (trace_sink). The texts
- * must be the run's. */
+/* Add one row or fact, for a caller that reads the file itself. The texts must be the run's. */
 void run_take_row(void *run, const struct trace_row *row);
 void run_take_fact(void *run, const struct trace_fact *fact);
 
-/* Returns the index of the process's range that begins or ends with this row and is open; NONE. To
- * be asked before run_settle(). */
+/* Returns the open process range that begins or ends with this row; NONE. Before run_settle(). */
 uint32_t run_open_range(const struct run *run, const struct trace_row *row);
 
 /* The facts that all parts of one run have in common. */
@@ -235,12 +227,10 @@ struct identity {
     uint32_t pid;
     int64_t base;
 };
-/* Reads a file's identity, from its beginning if that has it. False: `error` says why, as in
- * run_load(). */
+/* Reads a file's identity. False: `error` says why, as in run_load(). */
 bool run_identify(const char *path, struct identity *identity, char error[256]);
 
-/* Puts all tables in order and ties works to calls, after the last file. Nothing may be added
- * afterwards. */
+/* Puts all tables in order and ties works to calls. Nothing may be added afterwards. */
 void run_settle(struct run *run);
 void run_free(struct run *run);
 
@@ -251,8 +241,7 @@ double run_number(const struct run *run, const char *path, double otherwise);
 uint32_t run_count(const struct run *run, const char *path, uint32_t otherwise);
 /* Returns the source of the GPU times: "cupti"; NULL: not in the files. */
 const char *run_source(const struct run *run);
-/* Returns the length of a file that custream record or dump cut out of a longer trace; 0: it was
- * not cut. */
+/* Returns the length of a file that was cut out of a longer trace; 0: it was not cut. */
 double run_cut_seconds(const struct run *run);
 /* Whether all GPU work was timed. */
 bool run_has_times(const struct run *run);
@@ -326,8 +315,7 @@ struct hold *order_make(const struct run *run);
 
 /* --- idle time --- */
 
-/* The idle time of each device, in pieces: every nanosecond between its first and its last work in
- * which nothing ran has one cause. */
+/* The idle time of each device between its first and last work, in pieces with one cause each. */
 /* The doings of the thread that enqueued the next work, during an idle piece. */
 enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL, DOINGS };
 extern const char *const doing_word[DOINGS]; /* "own code" */
@@ -349,8 +337,7 @@ static inline uint32_t idle_thread(const struct run *run, const struct idle *idl
 struct idles {
     struct idle *rows; /* in order of device, then time */
     size_t count, capacity;
-    struct span { /* first work's begin to last work's end (equal: no work); busy: ns in which any
-                     ran */
+    struct span { /* first to last work (equal: no work); busy: ns in which any ran */
         int64_t begin, end, busy;
     } *devices;
 };

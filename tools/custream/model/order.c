@@ -31,8 +31,7 @@ struct point {
     uint32_t blocker, via, record;
     enum cause cause;
     struct value {
-        uint32_t call, via, record; /* call: a wait for a value in memory, so that the point may be
-                                       later than `at`, by an unknown time; NONE */
+        uint32_t call, via, record; /* a wait for a value, which may end later than `at`; NONE */
     } value;
 };
 static const struct value no_value = {NONE, NONE, NONE};
@@ -42,12 +41,10 @@ static const struct point nothing = {
 /* The points that new work on a stream has before it, one for each kind of obstacle. */
 struct front {
     struct point own, event;
-    uint32_t context; /* index of struct domain; NONE: the stream's flags or context are not known,
-                         and the legacy stream orders nothing for it */
+    uint32_t context; /* index of struct domain; NONE: the legacy stream orders nothing for it */
 };
 
-/* A context of a device, in which the legacy default stream and the blocking streams wait for each
- * other. */
+/* A context, in which the legacy default stream and blocking streams wait for each other. */
 struct domain {
     struct side {
         struct point front;
@@ -93,8 +90,7 @@ static struct point barrier(const struct order *o, uint32_t stream)
     return p;
 }
 
-/* Notes that something was enqueued on the stream: the other side of the barrier has to wait for
- * it. */
+/* Notes that something was enqueued, for which the barrier's other side has to wait. */
 static void enqueue(struct order *o, uint32_t stream, struct point p)
 {
     const struct front *front = &o->fronts[stream];
@@ -116,8 +112,7 @@ static struct point front_of(const struct order *o, uint32_t stream)
 
 /* --- calls --- */
 
-/* Keeps the later of two points that may have held the work. A moment after the work's begin did
- * not hold it. */
+/* Keeps the later of two points. A moment after the work's begin did not hold it. */
 static void consider(struct point *chosen, struct point p, int64_t begin)
 {
     if (p.at == INT64_MIN || p.at > begin + SKEW_NS) return;
@@ -246,8 +241,7 @@ static void order_wait(struct order *o, uint32_t index)
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
 }
 
-/* Takes the call's callback: the last one that was enqueued before the call returned. Earlier ones
- * belong to calls that are lost. */
+/* Takes the last callback that was enqueued before the call returned: others' calls are lost. */
 static void order_host_function(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];

@@ -135,8 +135,7 @@ static uint32_t timeline_running(struct timeline *timeline, const struct run *ru
                                                                       : NONE;
 }
 
-/* Returns when the stream was next idle after the begin of the work at place `at`. *next: the first
- * place after that. */
+/* Returns when the stream was next idle after work `at` began, and the place after that. */
 static int64_t stretch(
     const struct timeline *timeline, const struct run *run, uint32_t at, uint32_t *next)
 {
@@ -175,8 +174,7 @@ static int by_time(const void *left, const void *right)
     return ORDER(*(const int64_t *)left, *(const int64_t *)right);
 }
 
-/* Makes the times of a device. Work that was enqueued before its stream's earlier work was done
- * extends that work's time. */
+/* Makes the times of a device in which each stream had work enqueued or running. */
 static void make(
     struct queued *queued, const struct run *run, const struct hold *holds, uint32_t device)
 {
@@ -217,8 +215,7 @@ static size_t queued_streams(struct queued *queued, const struct run *run, const
 
 /* --- late work --- */
 
-/* How many of a device's streams, the busiest ones, are tested for having been at work: a bound for
- * programs with thousands. */
+/* How many of a device's busiest streams are tested: a bound for programs with thousands. */
 enum { STREAMS_ASKED = 64 };
 
 /* A time in which a piece of work waited. */
@@ -241,8 +238,7 @@ struct search {
     const struct run *run;
     const struct hold *holds;
     struct timelines timelines;
-    int64_t *moved; /* by place on the timelines: how many ns of this work and all before it on its
-                       stream could have run earlier */
+    int64_t *moved; /* by place on the timelines: ns up to here that could have run earlier */
     struct queued *queued;   /* by device; made on first use */
     struct host_wait *waits; /* by call: its thread's last wait before it */
     struct rest *rests;      /* by stream */
@@ -270,8 +266,7 @@ static int64_t moved_until(struct search *s, uint32_t stream, int64_t at)
     return before + earlier(moved[last] - before, at - s->run->works[timeline->works[last]].begin);
 }
 
-/* Returns how long the stream was at work, less the part that could have run earlier itself:
- * running beside that part gains nothing. */
+/* Returns how long the stream was at work, less what could have run earlier itself. */
 static int64_t busy_between(struct search *s, uint32_t stream, int64_t from, int64_t to)
 {
     struct timeline *timeline = &s->timelines.by_stream[stream];
@@ -281,8 +276,7 @@ static int64_t busy_between(struct search *s, uint32_t stream, int64_t from, int
            (timeline_busy(timeline, s->run, from) - moved_until(s, stream, from));
 }
 
-/* Whether one of the stream's last two works that had begun before `to` ended just before `to`: it
- * may have made room. */
+/* Whether one of the stream's last two works ended just before `to`, and made room. */
 static bool made_room(struct search *s, uint32_t stream, int64_t to)
 {
     struct timeline *timeline = &s->timelines.by_stream[stream];
@@ -311,8 +305,7 @@ static bool eligible(struct search *s, const struct wait *wait, uint32_t stream)
     return last != NONE && timeline->end[last] <= wait->to;
 }
 
-/* Returns the stream of the same device that was at work longest during the wait; NONE. *busy: how
- * long. */
+/* Returns the stream of the same device that was at work longest in the wait, and how long. */
 static uint32_t longest_at_work(
     struct search *s, const struct wait *wait, uint32_t waiting, int64_t *busy)
 {
@@ -358,8 +351,7 @@ static void judge_ready(struct search *s, const struct work *work, struct wait *
         wait->cause = CAUSE_HARDWARE_QUEUE;
 }
 
-/* Fills in the waits of one piece of work, in order of time, and returns how many. `own`: when all
- * work before it on its stream had ended. */
+/* Fills in the waits of one work. `own`: when all work before it on its stream had ended. */
 static int waits_of(struct search *s, uint32_t number, int64_t own, struct wait waits[4])
 {
     const struct work *work = &s->run->works[number];
@@ -419,8 +411,7 @@ static int64_t lose(struct search *s, uint32_t number, struct wait *wait, int64_
     return lost;
 }
 
-/* Judges work that came at once behind work that waited: it would have moved with that one, as far
- * as it was enqueued. Returns how much of it. */
+/* Judges work right behind work that waited: it would have moved too. Returns how much of it. */
 static int64_t follow(struct search *s, uint32_t number, struct rest *rest)
 {
     const struct work *work = &s->run->works[number];
@@ -473,8 +464,7 @@ static int by_loss(const void *left, const void *right)
 
 /* The share of the device's span that a pair must have lost to count: less may be chance. */
 static const double PAIR_SHARE = 0.01;
-/* The share of the less busy stream's time for which a pair may have overlapped and still count:
- * pairs above it do overlap, only not always. */
+/* The share of the less busy stream's time for which a pair may overlap and still count. */
 static const double TOGETHER_SHARE = 0.1;
 
 static bool counts(const struct search *s, const struct idles *idles, const struct pair *pair)

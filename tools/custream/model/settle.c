@@ -33,8 +33,7 @@ void groups_free(struct groups *groups)
 
 /* --- order --- */
 
-/* Of two that begin at once, the longer comes first: what encloses comes before what it encloses.
- */
+/* Of two that begin at once, the longer comes first, as it encloses the other. */
 static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_end)
 {
     return ORDER(a_begin, b_begin) ?: ORDER(b_end, a_end);
@@ -101,8 +100,7 @@ static struct tie *ties_make(struct run *run, size_t *count)
     return ties;
 }
 
-/* Returns the call with a correlation. *next is tried first: works mostly begin in the order of
- * their calls. */
+/* Returns the call with a correlation. *next is tried first: works mostly follow their calls. */
 static const struct tie *tie_find(
     const struct tie *ties, size_t count, uint32_t correlation, size_t *next)
 {
@@ -173,8 +171,7 @@ static bool is_of_event(const struct call *call)
                              kind == CS_KIND_QUERY);
 }
 
-/* Marks calls with an event whose record the trace does not tell: something else than a call also
- * records it, or the call was captured. */
+/* Marks calls with an event whose record the trace does not tell. */
 static void settle_events(struct run *run)
 {
     struct numbers elsewhere = {0}; /* by event: 1 */
@@ -194,8 +191,7 @@ static void settle_events(struct run *run)
 /* --- ranges --- */
 
 enum {
-    /* A part's end cuts all ranges of a thread at one moment; nested ones go on a nanosecond apart.
-     */
+    /* A part's end cuts a thread's ranges at one moment; nested ones go on a ns apart. */
     PIECES_APART_NS = 10000
 };
 

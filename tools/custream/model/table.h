@@ -47,12 +47,10 @@ struct report {
     size_t owned_count, owned_capacity;
 };
 
-/* Adds a table at the end of the report. The pointer holds until the next one is added. `columns`
- * must outlive the report. */
+/* Adds a table. The pointer holds until the next one. `columns` must outlive the report. */
 struct table *report_table(struct report *report, const char *key, const char *title,
     const struct column *columns, size_t column_count);
-/* Adds an empty row: texts NULL, numbers NAN. Returns its cells in the order of the columns; they
- * hold until the next row is added. */
+/* Adds an empty row (NULL, NAN). Returns its cells, which hold until the next row. */
 struct cell *table_row(struct table *table);
 /* Returns a new text that the report owns. */
 const char *report_text(struct report *report, const char *format, ...)
@@ -130,8 +128,7 @@ typedef void row_own(
 void tallies_put(struct report *report, const struct model *of, struct tallies *tallies,
     struct table *table, row_own *own);
 
-/* Adds a row to a table whose columns are the array `columns`: one CELL() for each, in their order.
- */
+/* Adds a row to a table whose columns are the array `columns`: one CELL() for each. */
 #define CELL(value) \
     ((struct cell){_Generic((value), char *: (value), const char *: (value), default: NULL), \
         _Generic((value), char *: NAN, const char *: NAN, default: (value))})
@@ -149,11 +146,9 @@ void tallies_put(struct report *report, const struct model *of, struct tallies *
 
 /* Returns the stream's name as the timeline shows it, or "stream 13" if it has none. */
 const char *stream_label(struct report *report, const struct run *run, uint32_t stream);
-/* Returns the thread's name and the system's number: "python3 1191", or "thread 1191" without a
- * name. */
+/* Returns "python3 1191": the thread's name, or "thread", and the system's number. */
 const char *thread_label(struct report *report, const struct run *run, uint32_t thread);
-/* Returns a piece of work's name for a sentence: a long name loses its middle. Cells that consist
- * of a name show all of it. */
+/* Returns a piece of work's name for a sentence: a long name loses its middle. */
 const char *work_label(struct report *report, const struct run *run, const struct work *work);
 
 #endif

@@ -104,8 +104,7 @@ static void end_call(struct queues *q, uint32_t call)
     end_until(q, q->run->calls[call].stream, q->place[call] + 1);
 }
 
-/* Marks as ended what a wait or query of the host has shown: the stream's operations whose calls
- * had returned when it began. */
+/* Marks what a wait or query has shown: operations whose calls had returned when it began. */
 static void end_before(struct queues *q, uint32_t stream, uint32_t call)
 {
     uint32_t n = count_before(q, stream, call);
@@ -113,8 +112,7 @@ static void end_before(struct queues *q, uint32_t stream, uint32_t call)
     end_until(q, stream, n);
 }
 
-/* Marks as ended what a wait for all of a context has shown. With several devices or contexts, it
- * is not known which one was current. */
+/* Marks what a wait for a whole context has shown, if there is only one. */
 static void end_all_before(struct queues *q, uint32_t call)
 {
     if (q->run->device_count > 1 || q->several) return;
@@ -137,8 +135,7 @@ static uint32_t graph_of_nodes(const struct run *run, const struct call *call)
     return work && work->node ? work->graph : 0;
 }
 
-/* Counts the most nodes that any launch of each graph had, as the trace does not tell how many a
- * graph has. A launch with fewer has not ended. */
+/* Counts the most nodes that a launch of each graph had: one with fewer has not ended. */
 static void count_nodes(struct pass *pass, const struct run *run)
 {
     for (size_t i = 0; i < run->call_count; i++) {
@@ -154,8 +151,7 @@ static bool work_has_ended(const struct pass *pass, const struct run *run, const
     return call->ended && (!graph || call->works >= numbers_get(&pass->nodes, graph, 0));
 }
 
-/* Takes the host function that ran for this call: the first one that was enqueued during the call.
- * Earlier ones belong to calls that are lost. */
+/* Takes the first host function enqueued during the call: earlier ones' calls are lost. */
 static void meet_function(struct queues *q, struct pass *pass, uint32_t index)
 {
     const struct call *call = &q->run->calls[index];
@@ -258,16 +254,14 @@ static uint32_t queue_legacy_perhaps(const struct queues *q, uint32_t stream)
     return NONE;
 }
 
-/* Whether the first unfinished operation is over after all: it takes no time, and nothing is before
- * it. */
+/* Whether the first unfinished operation is over: it takes no time, and nothing is before it. */
 static bool is_over(const struct queues *q, uint32_t stream)
 {
     const uint32_t head = queue_head(q, stream), record = q->record[head];
     const struct call *call = &q->run->calls[head];
     const enum cs_kind kind = call_kind(call);
     if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream))
-        return false; /* it is not known whether the event was recorded; that only matters if
-                         operations are behind the wait */
+        return false; /* the event may not be recorded, which matters to what is behind */
     if (kind == CS_KIND_WAIT
             ? record != NONE && !queue_has_ended(q, record)
             : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS)))
@@ -387,8 +381,7 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
 
 /* --- circles --- */
 
-/* FREE: the row goes on once running work has ended. STUCK: it is part of a circle, or waits for
- * one. */
+/* FREE: the row goes on once running work has ended. STUCK: it is in a circle, or waits for one. */
 enum mark { MARK_NEW, MARK_PATH, MARK_FREE, MARK_STUCK };
 
 struct walk {
@@ -399,8 +392,7 @@ struct walk {
     size_t length;
 };
 
-/* Returns the row of the first stream that this row waits for and that is not known to be free;
- * NONE. */
+/* Returns the first row that this one waits for and that is not known to be free; NONE. */
 static uint32_t next_of(const struct walk *w, uint32_t row)
 {
     const struct unfinished_stream *r = &w->of->streams[row];

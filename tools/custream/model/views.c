@@ -23,8 +23,7 @@ struct lost parts_lost(const struct run *run)
     return lost;
 }
 
-/* lost_in_all is NAN in a recovered part that does not tell of the parts before it; fmax() ignores
- * NAN. */
+/* lost_in_all is NAN in a recovered part that does not tell it; fmax() ignores NAN. */
 struct lost parts_lost_in_all(const struct run *run)
 {
     struct lost lost = {0};
@@ -337,8 +336,7 @@ struct running {
 struct now {
     int64_t at;
     uint32_t streams;
-    uint32_t sum; /* the numbers of these streams, added modulo 2^32: if only one is at work, its
-                     number */
+    uint32_t sum; /* these streams' numbers, added up */
 };
 
 struct sweep {
@@ -372,8 +370,7 @@ static struct ending running_pop(struct running *running)
     return first;
 }
 
-/* Adds the time since the sweep's last visit to this device: the same streams were at work in all
- * of it. */
+/* Adds the time since the last visit to this device, in which nothing changed. */
 static struct now *advance(struct sweep *sweep, uint32_t stream, int64_t to)
 {
     const uint32_t device = sweep->run->streams[stream].device;

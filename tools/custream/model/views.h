@@ -1,5 +1,4 @@
-/* Questions about a settled run. The answers come from its tables, and the run does not keep them.
- */
+/* Questions about a settled run, answered from its tables. */
 #ifndef CS_MODEL_VIEWS_H
 #define CS_MODEL_VIEWS_H
 
@@ -19,8 +18,7 @@ struct untimed {
     double without_times, launches; /* sums over the parts, with work that came in a later part */
     double all;   /* without_times + launches, less such work, of all parts up to the newest one */
     bool said;    /* the parts themselves tell `all` */
-    bool at_most; /* `all` may be too much: some of that work may have come after the newest part
-                     was written */
+    bool at_most; /* `all` may count work that came after the newest part */
 };
 struct untimed parts_untimed(const struct run *run);
 
@@ -47,14 +45,12 @@ struct thread_ranges {
 };
 
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run);
-/* Returns the innermost range of the thread at the time `at`; NONE: there is none. *until becomes
- * earlier if the answer changes before it. */
+/* Returns the thread's innermost range at `at`; NONE. *until: as early as that changes. */
 uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
     int64_t at, int64_t *until);
 void thread_ranges_free(struct thread_ranges *ranges);
 
-/* A time in which a device was idle, from the end of some work to the begin of the next: all pieces
- * of idles->rows in it together. */
+/* A time in which a device was idle: all pieces of idles->rows from one work to the next. */
 struct gap {
     int64_t begin, end;
     int64_t host, launch;  /* ns of the gap with CAUSE_HOST, and with CAUSE_LAUNCH */
@@ -69,8 +65,7 @@ bool gap_next(const struct idles *idles, const struct run *run, size_t *at, stru
 /* The time of a run before a device's first work, and the calls that the host was in meanwhile. */
 struct before {
     double ns; /* counted from the first thing in the trace; NAN: earlier work may be missing */
-    text call; /* the name with the longest calls in that time, all threads summed; 0: no call was
-                  made */
+    text call; /* the name with the longest calls, all threads summed; 0: no call was made */
     double times, call_ns;
     double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
 };
@@ -82,8 +77,7 @@ struct before before_first_work(const struct run *run, const struct span *device
  * other. *count: how many contexts. The caller frees the array. */
 uint32_t *legacy_domains(const struct run *run, size_t *count);
 
-/* Whether the program had more than one context. If so, the trace does not tell which one was
- * current at a call. */
+/* Whether there was more than one context: then no call tells which one was current. */
 bool run_has_contexts(const struct run *run);
 
 /* The counts of streams at work that are told apart: 0, 1, 2, and 3 or more. */

@@ -12,8 +12,7 @@ struct condition {
     bool change;  /* the value has a sign */
     int relation; /* the index in `relations` */
     double value;
-    enum unit unit; /* the value's unit. For a metric that is a share, it may be ns; a change in
-                       SHARE is relative to the earlier value */
+    enum unit unit; /* a share's value may be ns; its change in SHARE is relative */
 };
 
 enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
@@ -40,8 +39,7 @@ static const char *skip_blanks(const char *at)
     return at;
 }
 
-/* Reads a word of letters, digits and _ into condition->name, cut if it is too long to be a known
- * name. */
+/* Reads a word of letters, digits and _ into condition->name, which may cut it. */
 static const char *read_name(struct condition *condition, const char *at)
 {
     size_t length = 0;

@@ -12,8 +12,7 @@ enum {
     CLASSES = (int)CAUSES > (int)WORK_KINDS ? (int)CAUSES : (int)WORK_KINDS,
 };
 
-/* A piece of a lane. Its class in the style sheet is a letter ("c": a cause, "k": a kind of work)
- * and a number. */
+/* A piece of a lane. Its CSS class is a letter ("c": cause, "k": kind of work) and a number. */
 struct piece {
     int64_t begin, end;
     int class;

@@ -4,8 +4,7 @@
 
 #include "tools/custream/report/report.h"
 
-/* Returns the reason why a table that needs all work's times is empty: "Absent: ..."; NULL: all
- * work has times. */
+/* Returns why a table that needs all work's times is empty: "Absent: ..."; NULL: it is not. */
 const char *sample_note(struct report *report, const struct run *run);
 
 /* A section reads the model and adds its tables. */
@@ -15,13 +14,11 @@ section section_run, section_idle, section_overlap, section_host, section_stream
 
 /* --- metrics --- */
 
-/* The table "metrics": one number for each question that a condition may ask, made from the
- * report's other tables. */
+/* The table "metrics": one number for each question that a condition may ask. */
 /* Makes this table. All other tables must be made already. */
 void metrics_make(struct report *report, const struct model *of);
 
-/* Returns a metric's unit; false: there is no such metric. Shares are of the time from the first to
- * the last work of each device. */
+/* Returns a metric's unit; false: it is no metric. Shares are of the devices' spans. */
 bool metric_find(const char *key, enum unit *unit);
 /* Writes the metrics' keys, with ", " between them. */
 void metric_keys(char *keys, size_t size);
@@ -104,8 +101,7 @@ const char *findings_heading(const struct report *report);
 /* Whether text and page show the table in words, not as a table. */
 bool is_told(const struct table *table);
 
-/* Writes the lanes of all devices as HTML: when each was idle and why, and what ran on each stream.
- * Writes nothing if no GPU worked. */
+/* Writes the lanes of all devices as HTML; nothing if no GPU worked. */
 void lanes_print(FILE *file, const struct model *of);
 extern const char page_style[], page_script[];
 /* Writes a text so that it can stand in an element or in a quoted attribute. */

@@ -1,5 +1,4 @@
-/* The report as CSV (RFC 4180): one table after the other, each with its own header. The first
- * field of every line is the table's key. */
+/* The report as CSV (RFC 4180), table after table. A line's first field is the table's key. */
 #include "tools/custream/report/inside.h"
 
 #include "shim/base/json.h"

@@ -1,5 +1,4 @@
-/* Prints the report as one HTML page that needs no network: the words of the text form, lanes, and
- * tables that can be sorted. */
+/* Prints the report as one HTML page that needs no network, with lanes and sortable tables. */
 #include "tools/custream/report/inside.h"
 
 /* The most rows of a table on a page. */

@@ -1,5 +1,4 @@
-/* Prints the tables "running", "running_streams" and "running_threads" in words, to tell people
- * what hangs. */
+/* Prints the tables "running..." in words, to tell people what hangs. */
 #include <stdarg.h>
 
 #include "tools/custream/report/inside.h"

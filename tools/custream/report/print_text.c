@@ -1,5 +1,4 @@
-/* Prints the report for a terminal: first the findings with their costs and remedies, then the
- * tables, as wide as the terminal. */
+/* Prints the report for a terminal: first the findings, then the tables. */
 #include "tools/custream/report/inside.h"
 
 #include <locale.h>
@@ -17,15 +16,13 @@ static void style_put(FILE *file, const struct print *print, enum style style, c
 
 /* --- a table --- */
 
-/* The columns of a table that have something to show, and their widths. Titles take as many lines
- * as the longest one. */
+/* The columns that have something to show, and their widths. Titles may take several lines. */
 struct layout {
     size_t columns[COLUMNS_SHOWN_MAX], count;
     int width[COLUMNS_SHOWN_MAX], title_lines;
 };
 
-/* Finds the part of a title on line `line`, from 0, of a column of this width. Returns the part's
- * length; 0: the title has ended. */
+/* Finds the part of a title on line `line`, from 0. Returns its length; 0: the title has ended. */
 static int title_line(const char **title, int width, int line)
 {
     const char *at = *title;
@@ -105,8 +102,7 @@ static void layout_fit(struct layout *layout, const struct table *table, int col
     }
 }
 
-/* Lays out a table. If titles on one line leave too little room, each word of a title may have its
- * own line. */
+/* Lays out a table. Each word of a title may have its own line, to make room. */
 static struct layout layout_make(const struct table *table, int columns)
 {
     struct layout layout = {.count = 0};
@@ -128,8 +124,7 @@ static struct layout layout_make(const struct table *table, int columns)
     return layout;
 }
 
-/* Writes a cell. Texts are aligned left, numbers right. The last cell of a line has no blanks
- * behind it. */
+/* Writes a cell: texts left, numbers right. The last one of a line has no blanks behind it. */
 static void cell_put(FILE *file, const struct table *table, const struct layout *layout, size_t at,
     const char *text, bool last)
 {

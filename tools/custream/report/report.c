@@ -1,5 +1,4 @@
-/* custream report: makes a report of the files of one run, and prints it. All options are judged
- * before any file is read. */
+/* custream report. All options are judged before any file is read. */
 
 #include "shim/base/append.h"
 #include "tools/custream/flags.h"

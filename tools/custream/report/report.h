@@ -1,5 +1,4 @@
-/* The interface of `custream report` for other commands: reports made of files, their printed
- * forms, and conditions on them. */
+/* What `custream report` offers to other commands: reports, their forms, and conditions. */
 #ifndef CS_REPORT_REPORT_H
 #define CS_REPORT_REPORT_H
 
@@ -19,14 +18,12 @@ struct made {
 bool made_make(struct made *made, const char *command, char *const *files, int file_count);
 void made_free(struct made *made);
 
-/* Adds the tables "running", "running_streams" and "running_threads": what was running when a
- * process did not end by itself. */
+/* Adds the tables "running...": what was running when a process did not end by itself. */
 void section_running(struct report *report, const struct run *run);
 
 /* --- how it is printed --- */
 
-/* The version of the JSON form: raised when its readers have to change. New tables and columns do
- * not raise it. */
+/* The version of the JSON form. New tables and columns do not raise it. */
 enum { REPORT_VERSION = 1 };
 
 /* A report and how to print it. */
@@ -64,14 +61,11 @@ struct output {
     bool no_color;
 };
 
-/* Asks for one more form. `to`: the option's value; NULL: none. Returns a status, as the next two
- * do. */
+/* Asks for one more form, with the option's value. Returns a status, as the next two do. */
 int output_add(struct output *output, enum form form, const char *to);
-/* Checks what needs all options and files, and asks for text if no other form takes standard
- * output. */
+/* Checks what needs all options and files. Text takes standard output if no other form does. */
 int output_judge(struct output *output, char *const *files, int file_count);
-/* Prints every form that is wanted, with `print` set to standard output's width and colours. Stops
- * at the first one that cannot be written. */
+/* Prints each form that is wanted. Stops at the first one that cannot be written. */
 int output_print(const struct output *output, printer *const printers[FORMS], struct print *print);
 
 /* --- conditions --- */

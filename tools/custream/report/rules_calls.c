@@ -254,8 +254,7 @@ static void bad_waits_make(struct bad_waits *bads, const struct run *run)
 
 /* --- waits for too little --- */
 
-/* The least stale waits for a finding. A program may mean one or two: several streams may begin
- * behind the same record. */
+/* The least stale waits for a finding: several streams may begin behind one record. */
 enum { STALE_TIMES = 3 };
 
 struct stale_tally {

@@ -83,8 +83,7 @@ static void look(struct findings *to, const struct host_rule *rule, struct searc
     free(s->waits);
 }
 
-/* Returns the wait that the enqueuing thread was in when the gap began; NONE. A wait that began
- * inside the gap had nothing to wait for. */
+/* Returns the wait that the enqueuing thread was in when the gap began; NONE. */
 static uint32_t wait_before(const struct search *s, const struct gap *gap)
 {
     const uint32_t enqueuing = s->run->works[gap->next].call;
@@ -98,8 +97,7 @@ static struct blame blame_wait(const struct search *s, const struct gap *gap, ui
     return (struct blame){earlier(gap->host, duration(&s->run->calls[wait])), wait};
 }
 
-/* Blames the calls that match and that the enqueuing thread was in during the gap. The last one
- * stands for all. */
+/* Blames the matching calls of the enqueuing thread in the gap. The last one stands for all. */
 static struct blame blame_calls(struct search *s, const struct gap *gap,
     bool (*matches)(struct search *s, const struct call *call))
 {
@@ -181,8 +179,7 @@ static struct blame blame_pageable(struct search *s, const struct gap *gap)
     return blame;
 }
 
-/* Tells how long the pageable copies took. It is not known how much shorter they would be, so this
- * is no part of the cost. */
+/* Tells how long pageable copies took. This is no cost: how long others take is not known. */
 static const char *pageable_copies(struct search *s, uint32_t stream)
 {
     int64_t took = 0;
@@ -238,8 +235,7 @@ void look_allocations(struct findings *to)
 
 /* --- CS107: launches --- */
 
-/* A kernel is short if the host needs about as long to launch the next: a launch takes 2 to 10 us,
- * and some frameworks' own code 10 to 50 us. */
+/* A kernel is short if a launch takes as long: 2 to 10 us, with a framework's own code 60. */
 enum { SHORT_NS = 50000 };
 /* A gap longer than this is no launch's. */
 enum { LAUNCH_GAP_NS = 100000 };
@@ -298,8 +294,7 @@ static bool is_other(const struct work *work)
 static bool is_launch(const struct run *run, const struct idles *idles, const struct gap *gap)
 {
     const struct work *next = &run->works[gap->next];
-    int64_t order = 0; /* ns in which the host was ahead, and the work waited for earlier work on
-                          its stream, as in a graph */
+    int64_t order = 0; /* ns in which the work waited for earlier work on its stream */
     for (size_t i = gap->first; i < gap->last; i++) {
         const struct idle *piece = &idles->rows[i];
         if (piece->cause == CAUSE_HOST && piece->doing == DOING_BLOCKED) return false;

@@ -1,5 +1,4 @@
-/* Rules about waits on the GPU: for the legacy default stream, hardware queues and host functions.
- */
+/* Rules about waits for the legacy default stream, hardware queues and host functions. */
 #include "tools/custream/report/inside.h"
 
 /* The loss of one place. Two pieces that are late at once lose the same time, which counts once. */
@@ -68,8 +67,7 @@ static const char *example(struct findings *to, const struct toll *toll)
         find_stream(to, next->stream));
 }
 
-/* Returns, by stream, the legacy default stream of its context; NONE. A stream's context is known
- * if work ran on it. */
+/* Returns, by stream, the legacy default stream of its context; NONE: not known. */
 static uint32_t *legacy_streams(const struct run *run)
 {
     uint32_t *legacy = array_none(run->stream_count);
@@ -153,8 +151,7 @@ static bool is_blocking(const struct run *run, uint32_t stream)
     return is && is->known && is->origin == ORIGIN_CREATED && !is->non_blocking;
 }
 
-/* Returns the device of that one of two streams which the program made as a blocking stream; NONE:
- * neither. */
+/* Returns the device of the one of two streams that is a blocking stream; NONE: neither is. */
 static uint32_t device_of_blocking(struct search *s, uint32_t waiting, uint32_t other)
 {
     const uint32_t stream = is_blocking(s->run, waiting) ? waiting : other;

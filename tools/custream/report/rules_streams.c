@@ -47,8 +47,7 @@ static void meet(struct priorities *priorities, int priority, int64_t enqueued, 
     if (priorities->of[own].end < end) priorities->of[own].end = end;
 }
 
-/* Finds devices whose streams have different priorities, though no two of these ever had work at
- * once. */
+/* Finds devices whose streams have several priorities that never had work at once. */
 static void look_alone(struct findings *to)
 {
     const struct run *run = &to->of->run;
@@ -109,12 +108,10 @@ struct serial_copies {
     int64_t cost;
     uint64_t times;
     uint32_t last;     /* the last copy that could have run earlier; NONE */
-    int64_t last_lost; /* ns of `last` that could have: running beside these, the next copy gains
-                          nothing */
+    int64_t last_lost; /* ns of `last` that could have: the next copy cannot use them again */
 };
 
-/* Returns how much of a copy could have run beside the one in the other direction that it waited
- * for in its stream's order. */
+/* Returns how much of a copy could have run beside the one that it waited for on its stream. */
 static int64_t lost(const struct run *run, const struct work *work, const struct hold *hold,
     const struct serial_copies *copies)
 {

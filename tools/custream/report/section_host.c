@@ -167,8 +167,7 @@ static bool blocks(const struct call *call)
            (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS);
 }
 
-/* Sums of a row: its first call, and the work that it waited for, or OTHER_... and the stream of a
- * host function; NONE: neither. */
+/* Sums of a row: indices of its first call and work, enum other, and a stream; NONE. */
 enum { WAIT_CALL, WAIT_WORK, WAIT_OTHER, WAIT_STREAM };
 
 static void wait_add(

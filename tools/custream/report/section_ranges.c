@@ -16,13 +16,11 @@ static const struct column range_columns[] = {
     {"idle_host_ns", "GPU idle meanwhile", UNIT_NS, 0, CELL_SUM(RANGE_IDLE_HOST)},
 };
 
-/* The ranges around calls, as sets: consecutive calls of a thread mostly have the same ranges, and
- * share a set. */
+/* The ranges around calls, as sets: consecutive calls of a thread mostly share one. */
 struct around {
     const struct run *run;
     uint32_t *row;     /* by range: its row in the table */
-    uint32_t *set[2];  /* by call: the set of its thread's ranges, and of the process's; 0: no
-                          ranges, or the call enqueued nothing */
+    uint32_t *set[2];  /* by call: the set of its thread's ranges, and the process's; 0: none */
     uint32_t *members; /* the rows of all sets: set s has members[begins[s] .. begins[s + 1]) */
     size_t member_count, member_capacity;
     size_t *begins;
@@ -128,8 +126,7 @@ static void around_free(struct around *around)
     free(around->begins);
 }
 
-/* Adds, for each row, how long any of its work ran. Works are in order of begin, so the new time of
- * each is the part after the row's last end. */
+/* Adds for each row how long any of its work ran. Works are in order of begin. */
 static void add_busy(struct tallies *tallies, const struct around *around)
 {
     const struct run *run = around->run;

@@ -77,8 +77,7 @@ static void missing_launches(struct line *m, const char *most, double count)
             count == 1 ? "launch without its kernel" : "launches without their kernels");
 }
 
-/* Tells how much is untimed. Its kind can only be told if all parts are there, and add up or have
- * one kind only. */
+/* Tells how much is untimed, and of which kind if the parts tell that. */
 static void missing_untimed(struct line *m, const struct run *run)
 {
     char where[64];

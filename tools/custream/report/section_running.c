@@ -35,8 +35,7 @@ static const struct column thread_columns[] = {
     {"stream", "of stream", UNIT_TEXT, COLUMN_CUT_END, 0}, {"event", "of event", UNIT_COUNT, 0, 0},
     {"waits_for", "waits for", UNIT_TEXT, COLUMN_BELOW, 0}};
 
-/* For each enum held_by: its key; `words`: what a stream waits for, if words alone can tell; `end`:
- * the words at the end of a chain. */
+/* For each enum held_by: its key, the words for what a stream waits for, and a chain's end. */
 static const struct {
     const char *key, *words, *end;
 } held_by[HELD_BY_COUNT] = {
@@ -95,8 +94,7 @@ static const struct unfinished_stream *row_of(const struct running *r, uint32_t 
     return row == NONE ? NULL : &r->unfinished.streams[row];
 }
 
-/* Says what the stream waits for: an event, a value in memory, the legacy default stream, or
- * something else. */
+/* Says what the stream waits for. */
 static const char *waits_for(const struct running *r, const struct unfinished_stream *u)
 {
     const struct call *call = &r->run->calls[u->call];
@@ -138,8 +136,7 @@ static const char *end_words(const struct running *r, const struct unfinished_st
                : SAY("of which %s is not known to have ended", call_label(r, u->call));
 }
 
-/* Describes the chain of streams that wait: "a waits for b, which waits for c, which runs k"; NULL:
- * the stream waits for no other. */
+/* Describes a chain: "a waits for b, which waits for c, which runs k"; NULL: there is none. */
 static const char *chain_of(const struct running *r, const struct unfinished_stream *u)
 {
     enum { HOPS = 8 };
@@ -286,8 +283,7 @@ static const char *behind_function(const struct running *r, const struct unfinis
         thread_words(r, function));
 }
 
-/* Says that a thread waits for room in a launch queue; NULL: none is full. A launch returns at once
- * unless its stream's queue is full. */
+/* Says that a thread waits for room in a launch queue, as a launch does; NULL: none is full. */
 static const char *room_words(const struct running *r, const struct inside *thread)
 {
     const struct unfinished_stream *u = full_queue(r, thread);
@@ -298,8 +294,7 @@ static const char *room_words(const struct running *r, const struct inside *thre
              : NULL;
 }
 
-/* Whether the thread is in a call that is normally short: one that creates, allocates, destroys or
- * frees. */
+/* Whether the thread is in a call that creates, allocates, destroys or frees: a short one. */
 static bool is_soon_over(const struct inside *thread)
 {
     const struct cs_call_info *call = thread->info;
@@ -308,8 +303,7 @@ static bool is_soon_over(const struct inside *thread)
            !only_enqueues(call);
 }
 
-/* Returns a thread that waits for room in a launch queue; NULL. It holds a lock that creations of
- * streams and events need (seen on an H200). */
+/* Returns a thread that waits for room in a queue; NULL. Creations wait for its lock (H200). */
 static const struct inside *any_launcher(const struct running *r)
 {
     for (size_t n = 0; n < r->thread_count; n++)
@@ -329,8 +323,7 @@ static const char *driver_words(const struct running *r)
     return any_function(r) ? SAY("what the trace does not show%s", behind_function(r, NULL)) : NULL;
 }
 
-/* Whether the thread may hold what the host function waits for: it is held up, and not behind
- * another host function. */
+/* Whether the thread is held up, and not behind another host function than this one. */
 static bool may_hold(
     const struct running *r, const struct inside *thread, const struct inside *function)
 {
@@ -356,8 +349,7 @@ static const char *function_words(const struct running *r, const struct inside *
                    : NULL;
 }
 
-/* Says what the thread waits for, judged by the first unfinished call of its stream or of its
- * event's stream; NULL: not known. */
+/* Says what the thread waits for, by its stream's or event's first unfinished call; NULL. */
 static const char *thread_waits_for(const struct running *r, const struct inside *thread)
 {
     const struct run *run = r->run;
@@ -408,8 +400,7 @@ static const char *verdict_of(const struct running *r)
                                : "idle";
 }
 
-/* Names streams whose oldest launch has no kernel yet, though nothing else unfinished is known of
- * them. */
+/* Names streams whose oldest launch has no kernel yet and of which nothing else is known. */
 static const char *awaited_elsewhere(const struct running *r)
 {
     const char *text = NULL;
@@ -468,8 +459,7 @@ static const char *not_known(const struct running *r)
     return told && r->unread ? SAY("%s. And %s", told, r->unread) : told ?: r->unread;
 }
 
-/* Names the streams on which a capture was begun and not ended: what was called on them is in a
- * graph and does not run. NULL: none. */
+/* Names the streams whose captures have not ended: they run nothing of those. NULL: none. */
 static const char *capturing(const struct running *r)
 {
     enum { SHOWN = 8 };

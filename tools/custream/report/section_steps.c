@@ -15,8 +15,7 @@ static const struct column step_columns[] = {
 };
 
 enum {
-    NUMBERED_TIMES = 3, /* names that differ in a number at their end ("step 1", "step 2") are one
-                           step if there are at least so many */
+    NUMBERED_TIMES = 3, /* so many "step 1", "step 2" count as one step */
     ROWS_SHOWN = 20,
 };
 
@@ -34,8 +33,7 @@ struct step_reader {
 /* The items that a range's time consists of. WAIT: a call that waits. */
 enum item { ITEM_WORK, ITEM_CALL, ITEM_IDLE, ITEM_WAIT };
 
-/* The items of all ranges. A tally's total is an item's time in all of them, and its sum[0] the
- * time in the slowest. */
+/* The items of all ranges. A tally's sum[0] is the time in the slowest range. */
 struct items {
     const struct step_reader *reader;
     struct tallies tallies;
@@ -100,8 +98,7 @@ static const char *item_text(
         item->sum[0] / 1e6, mean / 1e6);
 }
 
-/* Returns the item that took the most more in the slowest range. `more`: how much longer than the
- * mean of `count` ranges that one took. */
+/* Returns the item that took the most more in the slowest range. `more`: than the mean. */
 static const char *largest_excess(
     const struct items *items, struct report *report, uint32_t count, double more)
 {
@@ -190,8 +187,7 @@ static uint32_t stem_of(struct steps *steps, text name)
 
 /* --- which ranges are steps --- */
 
-/* Returns the outermost level at which a name occurs twice, or a numbered one NUMBERED_TIMES times;
- * NONE. */
+/* Returns the outermost level at which a name occurs twice, or a numbered one often; NONE. */
 static uint32_t level_of_steps(
     struct steps *steps, const uint32_t *ranges, const uint32_t *levels, size_t count)
 {

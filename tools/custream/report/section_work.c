@@ -1,10 +1,8 @@
-/* The GPU's work by name (kernels, copies, graph launches), the streams on which it ran, and the
- * host's calls by name. */
+/* The GPU's work by name, the streams on which it ran, and the host's calls by name. */
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
-/* Sums of rows. SHAPES and FILLS_KNOWN count the kernels whose shape, or share of the device, is
- * known. LAUNCHES and MEAN are for a sample. */
+/* Sums of rows. ..._SHAPES and ..._KNOWN count kernels. LAUNCHES and MEAN are for a sample. */
 enum {
     KERNEL_BLOCKS,
     KERNEL_THREADS,
@@ -122,8 +120,7 @@ static void launches_count(struct tallies *tallies, const struct run *run)
     }
 }
 
-/* Scales a row's total up to about that of all its launches. A row without a timed launch gets no
- * total. */
+/* Scales a row's total up to about that of all its launches; none was timed: no total. */
 static void totals_estimate(struct tallies *tallies)
 {
     for (size_t i = 0; i < tallies->count; i++) {
@@ -160,8 +157,7 @@ static void kernels(struct report *report, const struct model *of, const struct 
 
 /* --- copies --- */
 
-/* Returns the words in a copy's brackets: "Pinned -> Device" in "Memcpy HtoD (Pinned -> Device)";
- * NULL: no brackets. */
+/* Returns a copy's memory: "Pinned -> Device" in "Memcpy HtoD (Pinned -> Device)"; NULL. */
 static const char *memory_of(struct report *report, const char *name)
 {
     const char *open = strchr(name, '('), *close = open ? strrchr(open, ')') : NULL;
@@ -207,8 +203,7 @@ static struct tally *graph_of(
         key_of(work_device(run, work), work->graph ? work->graph : work->name | GRAPH_NAMED));
 }
 
-/* Adds a launch whose nodes are shown: it lasts from its first node's begin to its last node's end.
- */
+/* Adds a launch whose nodes are shown, from the first node's begin to the last one's end. */
 static void graph_of_nodes(struct tallies *tallies, const struct run *run, const struct call *call)
 {
     const uint32_t *works = run->works_of + call->work;

@@ -32,8 +32,7 @@ static void run_tell(struct line *line, const struct table *run)
     line_add(line, ".");
 }
 
-/* Tells where most of a device's idle time went, from the rows of a table with a share of it. `put`
- * names a row's thing. */
+/* Tells where most of a device's idle time went. `put` names a row's thing. */
 static void shares_tell(struct line *line, const char *before, const struct table *table,
     double device, void (*put)(struct line *, const struct table *, size_t row))
 {
@@ -55,8 +54,7 @@ static void cause_put(struct line *line, const struct table *idle, size_t row)
     line_add(line, "%.100s", table_text(idle, row, "why"));
 }
 
-/* Names what the host did: "own code on thread main 4250 in range step", "blocked in
- * cuCtxSynchronize on thread main 4250". */
+/* Names what the host did: "own code on thread main 4250", "blocked in cuCtxSynchronize on ...". */
 static void doing_put(struct line *line, const struct table *idle_host, size_t row)
 {
     const char *call = table_text(idle_host, row, "call"),
@@ -70,8 +68,7 @@ static void doing_put(struct line *line, const struct table *idle_host, size_t r
     if (*range) line_add(line, " in range %.60s", range);
 }
 
-/* Tells the time before a device's first work, which idle time does not include, if it is at least
- * 10 % of the run. */
+/* Tells the time before a device's first work, if it is at least 10 % of the run. */
 static bool before_tell(
     struct line *line, const struct table *run, const struct table *devices, size_t row)
 {
