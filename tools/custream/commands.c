@@ -51,17 +51,9 @@ static bool has_words(const struct cs_option_info *info)
 
 /* --- for people --- */
 
-/* Prints a text in lines. The first goes on at `column`, the others begin at `indent`. */
 static void text_fill(const char *text, int column, int indent)
 {
-    for (bool first = true; *text; first = false) {
-        const int length = (int)strcspn(text, " ");
-        if (!first && column + 1 + length > COLUMNS) printf("\n%*s", column = indent, "");
-        else if (!first) column += printf(" ");
-        column += printf("%.*s", length, text);
-        text += length + (text[length] == ' ');
-    }
-    putchar('\n');
+    text_put_wrapped(stdout, text, COLUMNS, indent, column);
 }
 
 static int head_make(char head[HEAD_ROOM], const struct command_row *row)

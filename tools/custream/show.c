@@ -128,6 +128,12 @@ static void put_until(FILE *file, const char *text, const char *end)
         fwrite(glyph.bytes, 1, (size_t)glyph.length, file);
 }
 
+bool text_ends(const char *text, const char *ending)
+{
+    const size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && !strcmp(text + length - tail, ending);
+}
+
 int text_columns(const char *text) { return columns_until(text, text + strlen(text)); }
 void text_put(FILE *file, const char *text) { put_until(file, text, text + strlen(text)); }
 

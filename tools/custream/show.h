@@ -45,6 +45,7 @@ struct glyph {
 /* Reads the character at `at`. Returns the text behind it; NULL: `at` is the end. */
 const char *glyph_next(const char *at, struct glyph *glyph);
 
+bool text_ends(const char *text, const char *ending);
 int text_columns(const char *text); /* how many columns of a terminal it takes */
 void text_put(FILE *file, const char *text);
 enum cut { CUT_MIDDLE, CUT_END };

@@ -8,7 +8,7 @@
 #include "shim/base/lane.h"
 #include "shim/base/perfetto.h"
 #include "tools/custream/command.h"
-#include "tools/custream/merged.h"
+#include "tools/custream/lanes.h"
 #include "tools/custream/trace/numbers.h"
 #include "tools/custream/trace/value.h"
 

@@ -4,7 +4,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/export/batch.h"
-#include "tools/custream/merged.h"
+#include "tools/custream/lanes.h"
 #include "tools/custream/model/model.h"
 #include "tools/custream/module.h"
 

@@ -42,37 +42,32 @@ static void functions_take(void *of, const struct elf_file *file, Elf_Scn *secti
 
 static int by_begin(const void *a, const void *b)
 {
-    const struct function *x = a, *y = b;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
+    return ORDER(((const struct function *)a)->begin, ((const struct function *)b)->begin);
 }
 
 /* Returns the last function that begins at or before the address; NULL: none does. */
 static const struct function *function_at(const struct functions *functions, uint64_t address)
 {
-    size_t low = 0, high = functions->count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (functions->at[middle].begin <= address) low = middle + 1;
-        else high = middle;
-    }
-    return low ? &functions->at[low - 1] : NULL;
+    const size_t behind = FIRST_NOT(i, 0, functions->count, functions->at[i].begin <= address);
+    return behind ? &functions->at[behind - 1] : NULL;
 }
 
 static void jump_take(
     struct image *image, const struct functions *functions, uint64_t from, uint64_t to)
 {
-    const struct function *called = function_at(functions, to), *caller;
+    const struct function *called = function_at(functions, to),
+                          *caller = function_at(functions, from);
     if (!called || called->begin != to || !called->runtime) return;
-    caller = function_at(functions, from);
     if (!caller || !caller->runtime || from >= caller->end)
         image_use(image, called->name, USE_CALLED);
 }
 
 /* x86-64: finds call and jmp with a distance of 32 bits. */
-static void x86_scan(struct image *image, const struct functions *functions,
-    const unsigned char *code, size_t size, uint64_t address)
+static void x86_scan(
+    struct image *image, const struct functions *functions, const Elf_Data *data, uint64_t address)
 {
-    for (size_t i = 0; i + 5 <= size; i++) {
+    const unsigned char *code = data->d_buf;
+    for (size_t i = 0; i + 5 <= data->d_size; i++) {
         int32_t distance;
         if (code[i] != 0xe8 && code[i] != 0xe9) continue;
         memcpy(&distance, code + i + 1, sizeof distance);
@@ -81,12 +76,12 @@ static void x86_scan(struct image *image, const struct functions *functions,
 }
 
 /* aarch64: finds BL and B. */
-static void arm_scan(struct image *image, const struct functions *functions,
-    const unsigned char *code, size_t size, uint64_t address)
+static void arm_scan(
+    struct image *image, const struct functions *functions, const Elf_Data *data, uint64_t address)
 {
-    for (size_t i = 0; i + 4 <= size; i += 4) {
+    for (size_t i = 0; i + 4 <= data->d_size; i += 4) {
         uint32_t word;
-        memcpy(&word, code + i, sizeof word);
+        memcpy(&word, (const char *)data->d_buf + i, sizeof word);
         if ((word & 0x7c000000) != 0x14000000) continue;
         const int64_t distance = (int64_t)((uint64_t)(word & 0x03ffffff) << 38) >> 36;
         jump_take(image, functions, address + i, address + i + (uint64_t)distance);
@@ -100,10 +95,8 @@ static void scan_take(void *of, const struct elf_file *file, Elf_Scn *section,
     if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_EXECINSTR)) return;
     const Elf_Data *data = elf_rawdata(section, NULL);
     if (!data || !data->d_buf) return;
-    if (file->header.e_machine == EM_X86_64)
-        x86_scan(file->image, of, data->d_buf, data->d_size, about->sh_addr);
-    else if (file->header.e_machine == EM_AARCH64)
-        arm_scan(file->image, of, data->d_buf, data->d_size, about->sh_addr);
+    if (file->header.e_machine == EM_X86_64) x86_scan(file->image, of, data, about->sh_addr);
+    else if (file->header.e_machine == EM_AARCH64) arm_scan(file->image, of, data, about->sh_addr);
 }
 
 /* --- the runtime's version --- */
@@ -146,9 +139,8 @@ static void version_take(void *of, const struct elf_file *file, Elf_Scn *section
 
 static unsigned version_of(const struct elf_file *file)
 {
-    struct versions *versions = calloc(1, sizeof *versions);
+    struct versions *versions = array_zeros(1, sizeof *versions);
     unsigned best = 0, most = 1;
-    if (!versions) out_of_memory();
     sections_each(file, version_take, versions);
     for (unsigned i = 0; i < VERSIONS; i++)
         if (versions->stored[i] && versions->passed[i] > most)

@@ -14,12 +14,6 @@ static const char NAME[] = "custream inspect";
 
 /* --- scripts --- */
 
-static bool ends_in(const char *text, const char *ending)
-{
-    const size_t length = strlen(text), tail = strlen(ending);
-    return length > tail && !strcmp(text + length - tail, ending);
-}
-
 /* Returns the words that start a script, without env; the caller frees them. NULL: no script. */
 static char *script_interpreter_of(const char *path)
 {
@@ -38,49 +32,30 @@ static char *script_interpreter_of(const char *path)
             if (iscntrl((unsigned char)*c)) *c = '?';
         return *at ? kept(at) : NULL;
     }
-    return got > 0 && memcmp(line, "\177ELF", 4) && ends_in(path, ".py") ? kept("python3") : NULL;
+    return got > 0 && memcmp(line, "\177ELF", 4) && text_ends(path, ".py") ? kept("python3") : NULL;
 }
 
 /* --- the command --- */
 
-static void show(struct verdict *verdict, const struct tree *tree, bool json)
-{
-    verdict_make(verdict, tree);
-    if (json) inspect_write(verdict, tree);
-    else inspect_print(verdict, tree);
-}
-
-static int inspect_elf(struct verdict *verdict, bool json)
-{
-    static const enum subject subjects[] = {[IMAGE_PROGRAM] = SUBJECT_PROGRAM,
-        [IMAGE_LIBRARY] = SUBJECT_LIBRARY,
-        [IMAGE_OBJECT] = SUBJECT_OBJECT};
-    struct tree tree;
-    char error[256];
-    const bool read = tree_make(&tree, verdict->path, error);
-    if (read) {
-        verdict->subject = subjects[tree.loaded[0].image.kind];
-        show(verdict, &tree, json);
-    }
-    tree_free(&tree);
-    return read ? STATUS_OK : complain(NAME, "%s: %s", verdict->path, error);
-}
-
 static int inspect(const char *name, bool json)
 {
-    char path[PATH_MAX];
-    struct verdict verdict = {.path = name};
+    char path[PATH_MAX], error[256];
+    struct verdict verdict = {.path = name, .subject = SUBJECT_SCRIPT};
+    struct tree tree = {0};
     /* A name without a slash: a file in this folder, otherwise the program that a shell would
      * start. */
     if (!strchr(name, '/') && access(name, F_OK) && program_find(name, path, sizeof path))
         verdict.path = path;
-    int status = STATUS_OK;
-    if ((verdict.interpreter = script_interpreter_of(verdict.path))) {
-        verdict.subject = SUBJECT_SCRIPT;
-        show(&verdict, NULL, json);
-    } else status = inspect_elf(&verdict, json);
+    verdict.interpreter = script_interpreter_of(verdict.path);
+    const bool script = verdict.interpreter, good = script || tree_make(&tree, verdict.path, error);
+    if (good) {
+        if (!script) verdict.subject = (enum subject)tree.loaded[0].image.kind;
+        verdict_make(&verdict, script ? NULL : &tree);
+        inspect_show(&verdict, script ? NULL : &tree, json);
+    }
+    tree_free(&tree);
     verdict_free(&verdict);
-    return status;
+    return good ? STATUS_OK : complain(NAME, "%s: %s", verdict.path, error);
 }
 
 int command_inspect(int argc, char **argv)

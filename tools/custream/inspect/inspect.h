@@ -25,7 +25,13 @@ void tree_free(struct tree *tree);
 
 /* verdict.c: decides what custream will see, and what to type. */
 
-enum subject { SUBJECT_PROGRAM, SUBJECT_LIBRARY, SUBJECT_OBJECT, SUBJECT_SCRIPT };
+/* An image_kind, or a script. */
+enum subject {
+    SUBJECT_PROGRAM = IMAGE_PROGRAM,
+    SUBJECT_LIBRARY = IMAGE_LIBRARY,
+    SUBJECT_OBJECT = IMAGE_OBJECT,
+    SUBJECT_SCRIPT
+};
 
 struct verdict {
     enum subject subject;
@@ -50,16 +56,7 @@ const char *default_stream_of(const struct image *image);
  * CUDA runtime linked in. */
 bool calls_hidden(const struct image *image);
 
-/* print_text.c, print_json.c: print the result for people and for programs. */
-
-/* The version of the JSON. Grows if a member goes away or changes its meaning. */
-enum { INSPECT_VERSION = 1 };
-
-extern const char *const subject_name[]; /* by enum subject */
-extern const char *const use_name[USES];
-extern const char *const level_name[API_LEVELS];
-
-void inspect_print(const struct verdict *verdict, const struct tree *tree);
-void inspect_write(const struct verdict *verdict, const struct tree *tree);
+/* print.c: prints the result for people, or as JSON. */
+void inspect_show(const struct verdict *verdict, const struct tree *tree, bool json);
 
 #endif

@@ -6,7 +6,7 @@
 #include "shim/base/claim.h"
 #include "shim/base/no_room.h"
 #include "tools/custream/merge/plan.h"
-#include "tools/custream/merged.h"
+#include "tools/custream/lanes.h"
 
 /* Puts ,"NAME":VALUE; nothing if `value` is NULL. */
 static void member_put(struct rope *to, const char *name, yyjson_val *value)

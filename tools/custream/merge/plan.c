@@ -9,7 +9,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/merge/shapes.h"
 #include "tools/custream/merge/window.h"
-#include "tools/custream/merged.h"
+#include "tools/custream/lanes.h"
 #include "tools/custream/trace/foreign.h"
 
 static const char NAME[] = "custream merge";

@@ -24,6 +24,7 @@
 
 #include "shim/base/options.h"
 #include "tools/custream/convert/rows.h"
+#include "tools/custream/show.h"
 
 /* libmicrohttpd is opened only if it is needed: Debian's package brings GnuTLS along. */
 
@@ -141,29 +142,15 @@ enum { WAIT_SECONDS = 60, CONNECTIONS = 64, BLOCK = 256 * 1024 };
 /* The origin of Perfetto's own UI, the only foreign page that may read our answers (CORS). */
 static const char UI_ORIGIN[] = "https://ui.perfetto.dev";
 
-static const struct kind {
-    const char *ending, *type;
-} kinds[] = {
-    {".html", "text/html; charset=utf-8"},
-    {".js", "text/javascript"},
-    {".css", "text/css"},
-    {".json", "application/json"},
-    {".wasm", "application/wasm"},
-    {".png", "image/png"},
-    {".svg", "image/svg+xml"},
-    {".woff2", "font/woff2"},
-};
-
-static bool ends_in(const char *text, const char *ending)
-{
-    const size_t length = strlen(text), tail = strlen(ending);
-    return length >= tail && !strcmp(text + length - tail, ending);
-}
-
 static const char *type_of(const char *path)
 {
+    static const struct {
+        const char *ending, *type;
+    } kinds[] = {{".html", "text/html; charset=utf-8"}, {".js", "text/javascript"},
+        {".css", "text/css"}, {".json", "application/json"}, {".wasm", "application/wasm"},
+        {".png", "image/png"}, {".svg", "image/svg+xml"}, {".woff2", "font/woff2"}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (ends_in(path, kinds[i].ending)) return kinds[i].type;
+        if (text_ends(path, kinds[i].ending)) return kinds[i].type;
     return "application/octet-stream";
 }
 
@@ -260,7 +247,7 @@ static enum MHD_Result answer_ui(
     const size_t folder = strlen(server->folder);
     const char *name = strcmp(url, "/") ? url : "/index.html";
     const int length = snprintf(asked, sizeof asked, "%s%s", server->folder, name);
-    if (length < 0 || length >= (int)sizeof asked || ends_in(name, "/service_worker.js") ||
+    if (length < 0 || length >= (int)sizeof asked || text_ends(name, "/service_worker.js") ||
         !realpath(asked, path) || strncmp(path, server->folder, folder) || path[folder] != '/')
         return answer_text(connection, MHD_HTTP_NOT_FOUND, "no such file\n");
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

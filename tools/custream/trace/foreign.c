@@ -2,7 +2,7 @@
 
 #include "shim/base/lane.h"
 #include "tools/custream/command.h"
-#include "tools/custream/merged.h"
+#include "tools/custream/lanes.h"
 
 enum { UNKNOWN, HOST, GPU };
 

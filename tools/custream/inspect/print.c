@@ -1,43 +1,32 @@
-
 #include "shim/base/append.h"
-#include "tools/custream/inspect/inspect.h"
 #include "tools/custream/command.h"
+#include "tools/custream/inspect/inspect.h"
+#include "tools/custream/verdict.h"
 
-const char *const subject_name[] = {[SUBJECT_PROGRAM] = "program",
+static const char *const subject_name[] = {[SUBJECT_PROGRAM] = "program",
     [SUBJECT_LIBRARY] = "library",
     [SUBJECT_OBJECT] = "object file",
     [SUBJECT_SCRIPT] = "script"};
-const char *const use_name[USES] = {
+static const char *const use_name[USES] = {
     [USE_IMPORTED] = "imported", [USE_CALLED] = "called", [USE_NAMED] = "named"};
-const char *const level_name[API_LEVELS] = {[API_DRIVER] = "driver", [API_RUNTIME] = "runtime"};
+static const char *const level_name[API_LEVELS] = {
+    [API_DRIVER] = "driver", [API_RUNTIME] = "runtime"};
 
-enum { INDENT = 20, WIDTH = 100, SHOWN = 40 };
+/* VERSION: the JSON's. Grows if a member goes away or changes its meaning. */
+enum { VERSION = 1, INDENT = 20, WIDTH = 100, SHOWN = 40 };
 
 /* Puts "  LABEL           " to begin a line; an empty label puts the same width in blanks. */
 static void label_put(const char *label) { printf("  %-*s", INDENT - 2, label); }
 
-/* Puts the words of the text in lines of at most WIDTH columns. */
 static void words_put(const char *label, const char *text)
 {
-    int column = INDENT;
     label_put(label);
-    while (*text) {
-        const int length = (int)strcspn(text, " ");
-        if (column > INDENT && column + 1 + length > WIDTH) {
-            printf("\n%*s", INDENT, "");
-            column = INDENT;
-        } else if (column > INDENT) {
-            putchar(' ');
-            column++;
-        }
-        char word[512];
-        snprintf(word, sizeof word, "%.*s", length, text);
-        text_put(stdout, word); /* escapes control characters: anybody may have made the file */
-        column += length;
-        text += length;
-        text += strspn(text, " ");
-    }
-    putchar('\n');
+    text_put_wrapped(stdout, text, WIDTH, INDENT, INDENT);
+}
+
+static void lines_put(const char *label, const struct strings *lines)
+{
+    for (size_t i = 0; i < lines->count; i++) words_put(i ? "" : label, lines->at[i]);
 }
 
 static void list_put(const char *label, const struct strings *list, size_t most)
@@ -109,7 +98,7 @@ static void image_put(const struct tree *tree, size_t place)
     const struct image *image = &tree->loaded[place].image;
     struct strings ways = {0};
     reach_of(tree, place, &ways);
-    for (size_t i = 0; i < ways.count; i++) words_put(i ? "" : "reaches CUDA", ways.at[i]);
+    lines_put("reaches CUDA", &ways);
     if (!ways.count && !place)
         words_put("reaches CUDA",
             image->has_sections ? "not by itself" : "not known: the file has no section headers");
@@ -150,10 +139,8 @@ static void tree_put(const struct verdict *verdict, const struct tree *tree)
         image_put(tree, i);
     }
     if (tree->missing.count + tree->refused.count) putchar('\n');
-    for (size_t i = 0; i < tree->missing.count; i++)
-        words_put(i ? "" : "not found", tree->missing.at[i]);
-    for (size_t i = 0; i < tree->refused.count; i++)
-        words_put(i ? "" : "not read", tree->refused.at[i]);
+    lines_put("not found", &tree->missing);
+    lines_put("not read", &tree->refused);
 }
 
 static void verdict_put(const struct verdict *verdict)
@@ -165,8 +152,7 @@ static void verdict_put(const struct verdict *verdict)
         words_put("custream sees", text);
         return;
     }
-    for (size_t i = 0; i < verdict->sees.count; i++)
-        words_put(i ? "" : "custream sees", verdict->sees.at[i]);
+    lines_put("custream sees", &verdict->sees);
     for (size_t i = 0; i < verdict->run.count; i++) {
         label_put(verdict->run.at[i] == verdict->audit ? "per-thread safe?" : i ? "" : "run");
         text_put(stdout, verdict->run.at[i]);
@@ -176,8 +162,98 @@ static void verdict_put(const struct verdict *verdict)
         words_put("", "PROGRAM is the one that loads this library");
 }
 
-void inspect_print(const struct verdict *verdict, const struct tree *tree)
+/* --- as JSON --- */
+
+static cJSON *list(const struct strings *of)
 {
+    return of->count ? cJSON_CreateStringArray((const char *const *)of->at, (int)of->count)
+                     : cJSON_CreateArray();
+}
+
+static cJSON *calls_of(const struct image *image)
+{
+    cJSON *calls = cJSON_CreateObject();
+    for (int level = 0; level < API_LEVELS; level++) {
+        cJSON *uses = cJSON_CreateObject();
+        for (int use = 0; use < USES; use++)
+            json_add(uses, use_name[use], list(&image->calls[level][use]));
+        json_add(calls, level_name[level], uses);
+    }
+    return calls;
+}
+
+static const char *runtime_of(const struct image *image)
+{
+    return image->carries_cudart ? "static" : image->is_cudart ? "shared" : NULL;
+}
+
+static cJSON *version_of(unsigned version)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%u.%u", version / 1000, version % 1000 / 10);
+    return version ? cJSON_CreateString(number) : cJSON_CreateNull();
+}
+
+static cJSON *file_of(const struct tree *tree, size_t place)
+{
+    const struct loaded *loaded = &tree->loaded[place];
+    const struct image *image = &loaded->image;
+    struct strings ways = {0};
+    char room[16];
+    reach_of(tree, place, &ways);
+    cJSON *file = cJSON_CreateObject();
+    json_add(file, "path", text_or_null(image->path));
+    json_add(
+        file, "needed_by", text_or_null(place ? tree->loaded[loaded->needed_by].image.path : NULL));
+    json_add(file, "machine", text_or_null(machine_name(image->machine, room)));
+    json_add(file, "bits", cJSON_CreateNumber(image->bits));
+    json_add(
+        file, "static", cJSON_CreateBool(image->kind == IMAGE_PROGRAM && !image->loaded_by_loader));
+    json_add(file, "soname", text_or_null(image->soname));
+    json_add(file, "needed", list(&image->needed));
+    json_add(file, "reaches_cuda", list(&ways));
+    json_add(file, "cudart", text_or_null(runtime_of(image)));
+    json_add(file, "cudart_version", version_of(image->cudart_version));
+    json_add(file, "default_stream", text_or_null(default_stream_of(image)));
+    json_add(file, "calls_known", cJSON_CreateBool(!calls_hidden(image)));
+    json_add(file, "calls", calls_of(image));
+    json_add(file, "gpu_code", list(&image->gpu_code));
+    json_add(file, "gpu_code_broken", cJSON_CreateBool(image->gpu_code_broken));
+    json_add(file, "dlopen", cJSON_CreateBool(image->opens));
+    json_add(file, "dlmopen", cJSON_CreateBool(image->opens_apart));
+    strings_free(&ways);
+    return file;
+}
+
+static void verdict_write(const struct verdict *verdict, const struct tree *tree)
+{
+    static const struct strings none;
+    cJSON *all = cJSON_CreateObject(), *files = cJSON_CreateArray();
+    json_add(all, "custream_inspect", cJSON_CreateNumber(VERSION));
+    json_add(all, "tool", text_or_null("custream " CUSTREAM_VERSION_STRING));
+    json_add(all, "path", text_or_null(verdict->path));
+    json_add(all, "kind", text_or_null(subject_name[verdict->subject]));
+    json_add(all, "interpreter",
+        text_or_null(tree ? tree->loaded[0].image.interpreter : verdict->interpreter));
+    json_add(all, "obstacle", text_or_null(verdict->obstacle));
+    json_add(all, "sees", list(&verdict->sees));
+    json_add(all, "run", list(&verdict->run));
+    json_add(all, "not_found", list(tree ? &tree->missing : &none));
+    json_add(all, "not_read", list(tree ? &tree->refused : &none));
+    for (size_t i = 0; tree && i < tree->count; i++)
+        if (!cJSON_AddItemToArray(files, file_of(tree, i))) out_of_memory();
+    json_add(all, "files", files);
+    char *printed = cJSON_Print(all);
+    if (!printed) out_of_memory();
+    json_text_put(printed);
+    putchar('\n');
+    cJSON_free(printed);
+    cJSON_Delete(all);
+}
+
+void inspect_show(const struct verdict *verdict, const struct tree *tree, bool json)
+{
+    if (json) return verdict_write(verdict, tree);
     if (tree) tree_put(verdict, tree);
     else {
         title_put(verdict->path, subject_name[SUBJECT_SCRIPT]);
