@@ -1,10 +1,8 @@
-#include "tools/custream/diff/compare.h"
+#include "tools/custream/diff/diff.h"
 
 #include <math.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/diff/names.h"
-#include "tools/custream/model/table.h"
 
 const struct subject subjects[] = {
     {"kernels", "kernel", LIST_CHANGED, .steady = true, .value = "total_ns", .times = "times",
@@ -126,10 +124,9 @@ static struct device_times *device_of(struct comparison *to, double ordinal)
 {
     for (size_t d = 0; d < to->device_count; d++)
         if (to->devices[d].ordinal == ordinal) return &to->devices[d];
-    to->devices =
-        array_room(to->devices, to->device_count, &to->device_capacity, sizeof *to->devices);
-    to->devices[to->device_count] = (struct device_times){.ordinal = ordinal};
-    return &to->devices[to->device_count++];
+    array_add(to->devices, to->device_count, to->device_capacity,
+        (struct device_times){.ordinal = ordinal});
+    return &to->devices[to->device_count - 1];
 }
 
 static void device_run_add(struct device_times *device, enum side side, struct device_run run)
@@ -173,11 +170,6 @@ static const struct column finding_columns[] = {{"id", "id", UNIT_TEXT, COLUMN_N
     {"title", "finding", UNIT_TEXT, 0, 0}, {"cost_ns", "costs", UNIT_NS, 0, 0},
     {"times", "times", UNIT_COUNT, 0, 0}};
 
-static const char *words(const struct comparison *of, text number)
-{
-    return number ? text_of(&of->texts, number) : NULL;
-}
-
 static void report_end(struct comparison *of, enum side side)
 {
     struct report *report = &of->reports[side];
@@ -185,16 +177,16 @@ static void report_end(struct comparison *of, enum side side)
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *entry = &of->entries[e];
         if (entry->subject->list != LIST_METRICS) continue;
-        TABLE_PUT(metrics, metric_columns, CELL(words(of, entry->label)),
-            CELL(words(of, entry->unit)), CELL(entry_value(of, entry, side)));
+        TABLE_PUT(metrics, metric_columns, CELL(comparison_text(of, entry->label)),
+            CELL(comparison_text(of, entry->unit)), CELL(entry_side(of, entry, side).value));
     }
     struct table *findings = TABLE_NEW(report, "findings", "Findings", finding_columns);
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *entry = &of->entries[e];
         if (entry->subject->list != LIST_FINDINGS || !entry->sides[side].values.count) continue;
-        TABLE_PUT(findings, finding_columns, CELL(words(of, entry->id)),
-            CELL(words(of, entry->title)), CELL(entry_value(of, entry, side)),
-            CELL(entry_times(of, entry, side)));
+        TABLE_PUT(findings, finding_columns, CELL(comparison_text(of, entry->id)),
+            CELL(comparison_text(of, entry->title)), CELL(entry_side(of, entry, side).value),
+            CELL(entry_side(of, entry, side).times));
     }
 }
 
@@ -202,8 +194,7 @@ static void report_end(struct comparison *of, enum side side)
 
 static int by_size(const void *a, const void *b)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    return ORDER(*(const double *)a, *(const double *)b);
 }
 
 static int by_span(const void *a, const void *b)
@@ -256,28 +247,21 @@ static size_t middle(const struct comparison *of, enum side side)
     return (of->side_runs[side] - 1) / 2;
 }
 
-double entry_value(const struct comparison *of, const struct entry *entry, enum side side)
-{
-    return isnan(entry->sides[side].total) ? NAN : ranked(of, entry, side, middle(of, side));
-}
-
-double entry_lowest(const struct comparison *of, const struct entry *entry, enum side side)
-{
-    return ranked(of, entry, side, 0);
-}
-double entry_times(const struct comparison *of, const struct entry *entry, enum side side)
-{
-    return entry->sides[side].times / of->side_runs[side];
-}
-double entry_change(const struct comparison *of, const struct entry *entry)
-{
-    return entry_value(of, entry, AFTER) - entry_value(of, entry, BEFORE);
-}
-
-double entry_highest(const struct entry *entry, enum side side)
+struct entry_side entry_side(const struct comparison *of, const struct entry *entry, enum side side)
 {
     const struct numbers_of_runs *values = &entry->sides[side].values;
-    return values->count ? values->values[values->count - 1] : 0;
+    const double total = entry->sides[side].total, times = entry->sides[side].times;
+    return (struct entry_side){
+        .value = isnan(total) ? NAN : ranked(of, entry, side, middle(of, side)),
+        .lowest = ranked(of, entry, side, 0),
+        .highest = values->count ? values->values[values->count - 1] : 0,
+        .times = times / of->side_runs[side],
+        .mean = times > 0 ? total / times : NAN};
+}
+
+double entry_change(const struct comparison *of, const struct entry *entry)
+{
+    return entry_side(of, entry, AFTER).value - entry_side(of, entry, BEFORE).value;
 }
 
 struct device_run device_middle(
@@ -327,7 +311,8 @@ enum verdict entry_verdict(const struct comparison *of, const struct entry *entr
     if (change == 0 || change < span_share * of->span || !is_apart(of, entry, enough ? 1 : 0))
         return VERDICT_SAME;
     if (enough) return VERDICT_CHANGED;
-    if (change < row_share * fmax(entry_value(of, entry, BEFORE), entry_value(of, entry, AFTER)))
+    if (change <
+        row_share * fmax(entry_side(of, entry, BEFORE).value, entry_side(of, entry, AFTER).value))
         return VERDICT_SAME;
     return entry->subject->steady || entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED
                                                                            : VERDICT_PERHAPS;

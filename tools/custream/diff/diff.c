@@ -2,9 +2,8 @@
 #include <sys/stat.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/diff/tables.h"
+#include "tools/custream/diff/diff.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/report/report.h"
 
 static const char NAME[] = "custream diff";
 static printer *const printers[FORMS] = {
@@ -150,8 +149,7 @@ int command_diff(int argc, char **argv)
 {
     struct request request = {.output.command = NAME};
     for (int side = 0; side < SIDES; side++)
-        if (!(request.sides[side].files = calloc((size_t)argc + 1, sizeof(char *))))
-            out_of_memory();
+        request.sides[side].files = array_zeros((size_t)argc + 1, sizeof(char *));
     int status = request_read(&request, argc, argv);
     if (status == STATUS_OK) status = sides_compare(&request);
     conditions_free(&request.conditions);

@@ -1,9 +1,8 @@
-#include "tools/custream/diff/names.h"
+#include "tools/custream/diff/diff.h"
 
 #include <ctype.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/table.h"
 
 /* Columns whose texts differ from run to run, and what they name. All other columns' texts are the
  * same in every run. */
@@ -30,7 +29,8 @@ static size_t number_length(const char *word)
     return !word[length] || strchr(" ),", word[length]) ? length : 0;
 }
 
-void name_without_numbers(char out[NAME_MAX_BYTES], const char *text)
+/* Copies `text` without the words that are numbers: "main (17)" becomes "main". */
+static void name_without_numbers(char out[NAME_MAX_BYTES], const char *text)
 {
     size_t n = 0;
     for (const char *at = text; *at && n < NAME_MAX_BYTES - 1;) {
@@ -47,10 +47,9 @@ void name_without_numbers(char out[NAME_MAX_BYTES], const char *text)
 /* Returns the streams in the order of their first work, then those without work. */
 static uint32_t *in_order_of_use(const struct run *run)
 {
-    uint32_t *order = calloc(run->stream_count + 1, sizeof *order);
-    bool *seen = calloc(run->stream_count + 1, sizeof *seen);
+    uint32_t *order = array_zeros(run->stream_count, sizeof *order);
+    bool *seen = array_zeros(run->stream_count, sizeof *seen);
     size_t n = 0;
-    if (!order || !seen) out_of_memory();
     for (size_t w = 0; w < run->work_count; w++) {
         const uint32_t stream = run->works[w].stream;
         if (!seen[stream]) seen[stream] = true, order[n++] = stream;
@@ -108,69 +107,52 @@ static const char *stream_known_as(const struct names *names, const char *name)
 
 /* --- rows --- */
 
-struct writing {
-    char *at;
-    size_t left;
-};
-
-static void put(struct writing *to, const char *text)
-{
-    const int length = snprintf(to->at, to->left, "%s", text);
-    const size_t put = (size_t)length < to->left ? (size_t)length : to->left - 1;
-    to->at += put;
-    to->left -= put;
-}
-
 /* Puts the name that the stream has in all runs. In a finding, `text` may name a thread. */
-static void put_stream(struct writing *to, const struct names *names, const char *text)
+static void put_stream(struct line *to, const struct names *names, const char *text)
 {
     char plain[NAME_MAX_BYTES];
     const char *as = stream_known_as(names, text);
     if (!as) name_without_numbers(plain, text);
-    put(to, as ? as : plain);
+    line_add(to, "%s", as ? as : plain);
 }
 
-/* Puts "WORK on STREAM". A kernel's name may have " on " in it too: the name of a stream follows
- * the right " on ". */
-static void put_work(struct writing *to, const struct names *names, const char *text)
+/* Puts "WORK on STREAM". A kernel's name may have " on " in it too: the right one is followed by
+ * the name of a stream. */
+static void put_work(struct line *to, const struct names *names, const char *text)
 {
     static const char on[] = " on ";
     for (const char *at = text; (at = strstr(at, on)); at++) {
         const char *as = stream_known_as(names, at + sizeof on - 1);
-        if (!as) continue;
-        char work[NAME_MAX_BYTES];
-        snprintf(work, sizeof work, "%.*s%s", (int)(at - text), text, on);
-        put(to, work);
-        put(to, as);
-        return;
+        if (as) return line_add(to, "%.*s%s%s", (int)(at - text), text, on, as);
     }
-    put(to, text);
+    line_add(to, "%s", text);
 }
 
 void names_key(
     const struct names *names, const struct table *table, size_t row, char out[NAME_MAX_BYTES])
 {
-    struct writing to = {out, NAME_MAX_BYTES};
+    struct line to = {out, NAME_MAX_BYTES};
     char plain[NAME_MAX_BYTES];
-    put(&to, table->key);
+    line_add(&to, "%s", table->key);
     for (size_t c = 0; c < table->column_count; c++) {
         const struct column *column = &table->columns[c];
         const struct cell *cell = &table->cells[row * table->column_count + c];
         if (!(column->role & COLUMN_NAMES)) continue;
         const char *text = cell->text ? cell->text : "";
-        put(&to, "\n");
-        if (column->unit != UNIT_TEXT)
-            snprintf(plain, sizeof plain, "%.0f", cell->number), put(&to, plain);
+        line_add(&to, "\n");
+        if (column->unit != UNIT_TEXT) line_add(&to, "%.0f", cell->number);
         else if (role_of(column) == ROLE_STREAM) put_stream(&to, names, text);
         else if (role_of(column) == ROLE_WORK) put_work(&to, names, text);
-        else if (role_of(column) == ROLE_THREAD) name_without_numbers(plain, text), put(&to, plain);
-        else put(&to, text);
+        else {
+            if (role_of(column) == ROLE_THREAD) name_without_numbers(plain, text), text = plain;
+            line_add(&to, "%s", text);
+        }
     }
 }
 
 void names_label(const struct table *table, size_t row, char out[NAME_MAX_BYTES])
 {
-    struct writing to = {out, NAME_MAX_BYTES};
+    struct line to = {out, NAME_MAX_BYTES};
     *out = 0;
     for (size_t c = 0; c < table->column_count; c++) {
         const struct column *column = &table->columns[c];
@@ -179,7 +161,6 @@ void names_label(const struct table *table, size_t row, char out[NAME_MAX_BYTES]
         if (!(column->role & COLUMN_NAMES) || column->unit != UNIT_TEXT || !text || !*text)
             continue;
         if (role_of(column) == ROLE_THREAD) name_without_numbers(plain, text), text = plain;
-        if (*out) put(&to, ", ");
-        put(&to, text);
+        line_add(&to, "%s%s", *out ? ", " : "", text);
     }
 }

@@ -1,9 +1,8 @@
-#include "tools/custream/diff/tables.h"
+#include "tools/custream/diff/diff.h"
 
 #include <math.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/table.h"
 
 static const struct column run_columns[] = {
     {"side", "side", UNIT_TEXT, COLUMN_NAMES, 0},
@@ -73,10 +72,6 @@ static const struct column metric_columns[] = {
     {"after", "after", UNIT_COUNT, 0, 0},
 };
 
-static const char *words(const struct comparison *of, text number)
-{
-    return number ? text_of(&of->texts, number) : NULL;
-}
 static double share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 
 /* --- what was compared --- */
@@ -88,8 +83,8 @@ static void runs_table(struct report *report, const struct comparison *of)
     for (size_t r = 0; r < of->run_count; r++) {
         const struct ran *ran = &of->runs[r];
         TABLE_PUT(table, run_columns, CELL(side_name[ran->side]), CELL(++number[ran->side]),
-            CELL(words(of, ran->program)), CELL(ran->pid), CELL(ran->files), CELL(ran->wall),
-            CELL(words(of, ran->whole)));
+            CELL(comparison_text(of, ran->program)), CELL(ran->pid), CELL(ran->files),
+            CELL(ran->wall), CELL(comparison_text(of, ran->whole)));
     }
 }
 
@@ -102,12 +97,13 @@ static void devices_table(struct report *report, const struct comparison *of)
                                 after = device_middle(of, device, AFTER);
         const double change = after.span - before.span, busy_change = after.busy - before.busy;
         const size_t last[SIDES] = {device->counts[BEFORE] - 1, device->counts[AFTER] - 1};
-        TABLE_PUT(table, device_columns, CELL(device->ordinal), CELL(words(of, device->name)),
-            CELL(before.span), CELL(after.span), CELL(change), CELL(share(change, before.span)),
-            CELL(before.busy), CELL(after.busy), CELL(busy_change), CELL(before.span - before.busy),
-            CELL(after.span - after.busy), CELL(change - busy_change),
-            CELL(device->sides[BEFORE][0].span), CELL(device->sides[BEFORE][last[BEFORE]].span),
-            CELL(device->sides[AFTER][0].span), CELL(device->sides[AFTER][last[AFTER]].span));
+        TABLE_PUT(table, device_columns, CELL(device->ordinal),
+            CELL(comparison_text(of, device->name)), CELL(before.span), CELL(after.span),
+            CELL(change), CELL(share(change, before.span)), CELL(before.busy), CELL(after.busy),
+            CELL(busy_change), CELL(before.span - before.busy), CELL(after.span - after.busy),
+            CELL(change - busy_change), CELL(device->sides[BEFORE][0].span),
+            CELL(device->sides[BEFORE][last[BEFORE]].span), CELL(device->sides[AFTER][0].span),
+            CELL(device->sides[AFTER][last[AFTER]].span));
     }
 }
 
@@ -167,7 +163,7 @@ static const char *mostly_of(
     const double all = entry_change(of, entry);
     char shown[SHOWN_MAX];
     if (strcmp(entry->subject->table, "idle") ||
-        strcmp(words(of, entry->label), cause_info[CAUSE_HOST].title))
+        strcmp(comparison_text(of, entry->label), cause_info[CAUSE_HOST].title))
         return NULL;
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *part = &of->entries[e];
@@ -177,7 +173,7 @@ static const char *mostly_of(
         if (!most || fabs(entry_change(of, part)) > fabs(entry_change(of, most))) most = part;
     }
     if (!most) return NULL;
-    return report_text(report, "%s (%s)", words(of, most->label),
+    return report_text(report, "%s (%s)", comparison_text(of, most->label),
         value_show(shown, UNIT_CHANGE_NS, entry_change(of, most)));
 }
 
@@ -187,25 +183,20 @@ static const char *state_of(const struct entry *entry)
     return entry->sides[AFTER].values.count ? NULL : "gone";
 }
 
-static double mean_of(const struct entry *entry, enum side side)
-{
-    return share(entry->sides[side].total, entry->sides[side].times);
-}
-
 static struct table *changes_table(struct report *report, const struct comparison *of,
     const struct ranking *ranking, const char *key, const char *title)
 {
     struct table *table = TABLE_NEW(report, key, title, change_columns);
     for (size_t i = 0; i < ranking->count; i++) {
         const struct entry *entry = ranking->rows[i].entry;
-        const double before = entry_value(of, entry, BEFORE), after = entry_value(of, entry, AFTER);
-        TABLE_PUT(table, change_columns, CELL(entry->subject->what), CELL(words(of, entry->label)),
-            CELL(entry->device), CELL(state_of(entry)), CELL(after - before),
-            CELL(share(after - before, before)), CELL(before), CELL(after),
-            CELL(entry_times(of, entry, BEFORE)), CELL(entry_times(of, entry, AFTER)),
-            CELL(mean_of(entry, BEFORE)), CELL(mean_of(entry, AFTER)),
-            CELL(entry_lowest(of, entry, BEFORE)), CELL(entry_highest(entry, BEFORE)),
-            CELL(entry_lowest(of, entry, AFTER)), CELL(entry_highest(entry, AFTER)),
+        const struct entry_side before = entry_side(of, entry, BEFORE),
+                                after = entry_side(of, entry, AFTER);
+        const double change = after.value - before.value;
+        TABLE_PUT(table, change_columns, CELL(entry->subject->what),
+            CELL(comparison_text(of, entry->label)), CELL(entry->device), CELL(state_of(entry)),
+            CELL(change), CELL(share(change, before.value)), CELL(before.value), CELL(after.value),
+            CELL(before.times), CELL(after.times), CELL(before.mean), CELL(after.mean),
+            CELL(before.lowest), CELL(before.highest), CELL(after.lowest), CELL(after.highest),
             CELL(mostly_of(report, of, entry)));
     }
     table->shown = 20;
@@ -238,11 +229,11 @@ static void findings_table(struct report *report, const struct comparison *of)
     for (size_t i = 0; i < ranking.count; i++) {
         const struct entry *entry = ranking.rows[i].entry;
         const enum side side = entry->sides[AFTER].values.count ? AFTER : BEFORE;
-        TABLE_PUT(table, finding_columns, CELL(words(of, entry->id)), CELL(words(of, entry->place)),
-            CELL(state_of(entry)), CELL(words(of, entry->title)),
-            CELL(entry_value(of, entry, side)), CELL(entry_times(of, entry, side)),
-            CELL(words(of, entry->evidence)), CELL(words(of, entry->remedy)),
-            CELL(words(of, entry->page)));
+        TABLE_PUT(table, finding_columns, CELL(comparison_text(of, entry->id)),
+            CELL(comparison_text(of, entry->place)), CELL(state_of(entry)),
+            CELL(comparison_text(of, entry->title)), CELL(entry_side(of, entry, side).value),
+            CELL(entry_side(of, entry, side).times), CELL(comparison_text(of, entry->evidence)),
+            CELL(comparison_text(of, entry->remedy)), CELL(comparison_text(of, entry->page)));
     }
     table->shown = 20;
     free(ranking.rows);

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "shim/base/append.h"
-#include "tools/custream/diff/tables.h"
+#include "tools/custream/diff/diff.h"
 #include "tools/custream/command.h"
 
 /* --- words --- */

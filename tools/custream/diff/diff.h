@@ -1,7 +1,7 @@
 /* Compares two sides of one or more runs each, row by row, and decides which differences count. A
  * run may be freed once it was added. */
-#ifndef CS_DIFF_COMPARE_H
-#define CS_DIFF_COMPARE_H
+#ifndef CS_DIFF_H
+#define CS_DIFF_H
 
 #include "tools/custream/report/report.h"
 #include "tools/custream/trace/numbers.h"
@@ -92,19 +92,23 @@ void comparison_init(struct comparison *comparison);
 void comparison_add(
     struct comparison *comparison, enum side side, struct made *made, unsigned files);
 void comparison_free(struct comparison *comparison);
+static inline const char *comparison_text(const struct comparison *comparison, text number)
+{
+    return number ? text_of(&comparison->texts, number) : NULL;
+}
 
 /* To be called after the last run. */
 void comparison_end(struct comparison *comparison);
 
-/* Returns the median over the side's runs; of an even number of runs, the lower of the two middle
- * values. NAN: a run does not know the value. */
-double entry_value(const struct comparison *comparison, const struct entry *entry, enum side side);
-double entry_lowest(const struct comparison *comparison, const struct entry *entry, enum side side);
-double entry_highest(const struct entry *entry, enum side side);
-/* Returns by how much entry_value() grows from BEFORE to AFTER. */
+/* A row's values on a side. `value`: the median over the side's runs, of an even number the lower
+ * middle value; NAN: a run does not know it. times: how many a run, on average. */
+struct entry_side {
+    double value, lowest, highest, times, mean;
+};
+struct entry_side entry_side(
+    const struct comparison *comparison, const struct entry *entry, enum side side);
+/* Returns by how much the value grows from BEFORE to AFTER. */
 double entry_change(const struct comparison *comparison, const struct entry *entry);
-/* Returns how many times the entry occurs in a run of the side, on average. */
-double entry_times(const struct comparison *comparison, const struct entry *entry, enum side side);
 /* Returns the side's run with the median span. */
 struct device_run device_middle(
     const struct comparison *comparison, const struct device_times *device, enum side side);
@@ -116,5 +120,38 @@ enum verdict {
     VERDICT_CHANGED,
 };
 enum verdict entry_verdict(const struct comparison *comparison, const struct entry *entry);
+
+/* --- names.c: keys for rows that are the same in all runs of a program. Threads and streams go by
+ * name. Streams of the same name are numbered in the order of their first work. --- */
+
+enum { NAME_MAX_BYTES = 16384 }; /* the size of a key or label; longer ones are cut */
+
+/* The streams of one run. */
+struct names {
+    struct texts texts;
+    /* the name that a stream has in all runs, by its name in the report */
+    struct numbers known_as;
+};
+
+/* Makes the names of the run's streams. `report`: the run's report, which keeps texts made here. */
+void names_make(struct names *names, struct report *report, const struct run *run);
+void names_free(struct names *names);
+
+/* Makes the row's key, by which its row in another run is found. */
+void names_key(
+    const struct names *names, const struct table *table, size_t row, char out[NAME_MAX_BYTES]);
+/* Makes the row's name for people: without the device, and without the numbers of threads. */
+void names_label(const struct table *table, size_t row, char out[NAME_MAX_BYTES]);
+
+/* --- tables.c, text.c: the result as tables of a report --- */
+
+/* Grows if readers of the JSON have to change. New tables and columns do not raise it. */
+enum { DIFF_VERSION = 1 };
+
+/* Adds the tables "runs", "devices", "changed", "follows", "perhaps", "findings" and "metrics". */
+void diff_tables(struct report *report, const struct comparison *of);
+
+/* Printers for a report that diff_tables() filled. */
+printer print_diff_text, print_diff_json;
 
 #endif
