@@ -65,8 +65,7 @@ static int head_make(char head[HEAD_ROOM], const struct command_row *row)
                                        row_name(room, row), row->argument);
 }
 
-/* The column at which the texts of a command's rows of this kind begin. If it has options of the
- * library, all texts stand below their names, at column 8. */
+/* The column at which texts of these rows begin: below the names (8) with the library's options. */
 static int column_of(const struct command_row *command, enum row_kind kind)
 {
     char head[HEAD_ROOM];

@@ -39,12 +39,10 @@ struct command_row {
     const char *name;     /* "fail-if"; of an option of the library: "TRACE_MAX" */
     const char *argument; /* "=FILE", "[=FILE]" or ""; of a command: its `place` in commands.def */
     const char *text;     /* NULL: the row is not shown */
-    const char *allowed;  /* what is allowed, for the complaint about a missing argument; NULL: it
-                             says none */
+    const char *allowed;  /* for the complaint about a missing argument; NULL: it says none */
 };
 
-/* Returns the row of the command after `command`, or of the first one if that is NULL; NULL: there
- * is none. The command's own rows follow its row. */
+/* The row of the next command, or of the first one for NULL; its own rows follow. NULL: none. */
 const struct command_row *command_next(const struct command_row *command);
 const struct command_row *command_find(const char *name);
 #define EACH_ROW(row, command) for (const struct command_row *row = (command) + 1; row->kind != \

@@ -36,8 +36,7 @@ static void tables_make(struct tables *t, const struct command_row *command, cha
     }
 }
 
-/* The word that getopt complains of. optind is behind it, or still at it if more letters follow in
- * the word (-xyz). */
+/* The word that getopt complains of: before optind, or at it if more letters follow (-xyz). */
 static const char *word_of(int argc, char **argv)
 {
     const char *here = optind < argc ? argv[optind] : NULL;

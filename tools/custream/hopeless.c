@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether the option has this value. A value that ends in ':' stands for all that begin so:
- * "sample:" for "sample:50". */
+/* Whether the option has this value. One that ends in ':' stands for all that begin so. */
 static bool is(const struct cs_settled *settled, enum cs_option id, const char *value)
 {
     const size_t n = strlen(value);
@@ -30,8 +29,7 @@ static bool unwritable(const struct cs_settled *settled, enum cs_option id, cons
     return true;
 }
 
-/* Complains of a folder that is missing or cannot be used: the library makes no folders. `whole`:
- * the file is made in this very folder, not in one below. Returns whether it complained. */
+/* Whether a folder cannot be used, with a complaint. `whole`: the file comes into it, not below. */
 static bool folder_hopeless(
     const struct cs_settled *settled, enum cs_option id, const char *folder, bool whole)
 {
@@ -70,8 +68,7 @@ static const char *pattern_begin(const char *pattern, char path[PATH_MAX])
     return pattern;
 }
 
-/* Complains of a file that cannot be written: the library would refuse it only at the first call of
- * CUDA. Returns whether it complained. */
+/* Whether the library would refuse the file, at the first call of CUDA; with a complaint. */
 static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
     static struct cs_claim claim;
@@ -92,8 +89,7 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 
 /* --- libraries that options name --- */
 
-/* Complains of a library that cannot be opened. A name without a slash or with a $ is left to the
- * loader, which searches for it or expands it. */
+/* Whether a library cannot be opened, with a complaint. The loader searches for names without /. */
 static bool library_hopeless(enum cs_option id, const char *path)
 {
     struct stat about;
@@ -190,8 +186,7 @@ static bool options_cancel(const struct cs_settled *settled)
     return false;
 }
 
-/* Complains of --report without a trace. --report is no option of the library, so no row above has
- * it. */
+/* --report is no option of the library, so no row above has it. */
 static bool report_hopeless(const struct cs_settled *settled)
 {
     if (!is(settled, CS_OPTION_TRACE, "off")) return false;

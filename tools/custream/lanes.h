@@ -1,6 +1,4 @@
-/* Lanes of a GPU. In our traces a lane's number is made of its stream's (shim/base/lane.h), and its
- * name row has the stream ("cs.stream"). In another tool's trace a lane has the number of its
- * stream. */
+/* Lanes of a GPU. Ours are named with their stream (shim/base/lane.h); others' are their stream. */
 #ifndef CS_TOOLS_LANES_H
 #define CS_TOOLS_LANES_H
 

@@ -26,14 +26,12 @@ const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length);
 
 /* Reads a whole number of at least `least`. False: the text is none. */
 bool number_read(const char *text, long least, int *number);
-/* Reads a policy's file, or standard input for "-", and checks it as the library will. `text` ends
- * with a NUL. False: the complaint was printed. */
+/* Reads and checks a policy's file ("-": standard input). False: the complaint was printed. */
 bool policy_text_read(const char *command, const char *name, char *text, size_t room);
 /* Reads a file, or standard input for "-", as a text. False with errno. */
 bool text_read(const char *name, char *text, size_t room);
 
-/* Reads "1.5", "20ms", "2m" or "1h" into nanoseconds, up to three years. `behind`: the end of the
- * time in the text. False: the text begins with no such time. */
+/* Reads "1.5", "20ms", "2m" or "1h", up to three years, in ns. `behind`: its end. False: none. */
 bool duration_read(const char *text, const char **behind, int64_t *ns);
 /* Reads the value of --OPTION, a time above 0. False: the complaint was printed. */
 bool duration_take(const char *command, const char *option, const char *text, int64_t *ns);

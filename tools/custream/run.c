@@ -1,5 +1,4 @@
-/* custream run: puts the library and its options into the environment and becomes the program. So
- * process id, signals and exit status are the program's own. */
+/* custream run: sets the environment and becomes the program, so pid and status are its own. */
 #define _GNU_SOURCE /* asprintf, memrchr */
 #include "tools/custream/flags.h"
 #include "tools/custream/commands.h"
@@ -15,8 +14,7 @@
 
 #define SHIM "libcustream_shim.so"
 
-/* The folder of `make install` for libraries. It is looked at last, so that a tree that was moved
- * finds its own library. */
+/* The folder of `make install`; looked at last, for a tree that was moved. */
 #ifndef CUSTREAM_LIBDIR
 #define CUSTREAM_LIBDIR "/usr/local/lib"
 #endif
@@ -73,8 +71,7 @@ static bool policy_absolute(const char *path)
     return ok;
 }
 
-/* Settles policy file and variables as the program will, and fills the plan. False: the file is
- * wrong, or options contradict each other; the complaint was printed. */
+/* Settles policy file and variables as the program will. False: the complaint was printed. */
 static bool policy_ok(struct watch_plan *plan)
 {
     char error[CS_POLICY_LINE];
@@ -147,8 +144,7 @@ static bool has_token(const char *path)
     return false;
 }
 
-/* Puts the library before other preloaded ones. A user who names it in LD_PRELOAD has chosen its
- * place. */
+/* Puts the library before other preloaded ones, unless the user has chosen its place. */
 static bool shim_preload(void)
 {
     char path[PATH_MAX], *value;

@@ -10,8 +10,7 @@
 
 enum { COLUMNS_DEFAULT = 100, COLUMNS_MIN = 20, COLUMNS_MAX = 10000, COMPLAINT_MAX = 16 << 10 };
 
-/* Shows a value in the unit that leaves one to three digits before the point. Times in us and more
- * have four digits in all. */
+/* Shows one to three digits before the point. Times in us and more have four digits in all. */
 static void scaled_show(
     char out[SHOWN_MAX], double value, double step, const char *const *units, int last)
 {

@@ -49,11 +49,9 @@ bool text_ends(const char *text, const char *ending);
 int text_columns(const char *text); /* how many columns of a terminal it takes */
 void text_put(FILE *file, const char *text);
 enum cut { CUT_MIDDLE, CUT_END };
-/* Prints a text; if longer than `columns`, with an ellipsis in its middle or at its end. Returns
- * how many columns it took. */
+/* Prints at most so many columns, with an ellipsis at the cut. Returns how many it took. */
 int text_put_cut(FILE *file, const char *text, int columns, enum cut cut);
-/* Prints a text in lines of at most `columns`. In the first line `used` columns are taken already;
- * the others are indented. */
+/* Prints a text in lines. `used` columns of the first are taken; the others are indented. */
 void text_put_wrapped(FILE *file, const char *text, int columns, int indent, int used);
 
 /* Returns the width of standard output: its terminal's columns, else COLUMNS, else 100. */

@@ -6,8 +6,7 @@
 
 #include "shim/base/verdict.h"
 
-/* Return a member of a JSON object: itself, NULL if there is none; its number, -1 or 0 if it has
- * none; its text, NULL if it has none. */
+/* A member of a JSON object, or NULL; its number, or -1, or 0; its text, or NULL. */
 const cJSON *member_of(const cJSON *object, const char *name);
 double number_in(const cJSON *object, const char *name);
 double number_or_0(const cJSON *object, const char *name);

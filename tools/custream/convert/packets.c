@@ -91,8 +91,7 @@ static yyjson_val *member(const struct packets *p, const char *name)
     return yyjson_obj_get(p->row, name);
 }
 
-/* Returns the value as JSON, valid until the next call. shown() returns only the begin of the JSON,
- * for a complaint. */
+/* The value as JSON, valid until the next call; of shown() only its begin. */
 static const char *text_of(struct packets *p, yyjson_val *value)
 {
     p->text.length = 0;
@@ -245,8 +244,7 @@ static struct integer integer_of(yyjson_val *value, uint64_t most)
     return integer;
 }
 
-/* Puts a number. An integer that 64 bits do not hold, or -0, is put as JSON; in a counter it is
- * refused. */
+/* Puts a number. -0 and integers beyond 64 bits go as JSON; a counter cannot have these. */
 static bool number_put(struct packets *p, char **at, yyjson_val *value, bool counter)
 {
     const struct integer integer = integer_of(value, counter ? INT64_MAX : UINT64_MAX);
@@ -456,8 +454,7 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     return good;
 }
 
-/* Puts a row of the kind M: a name, labels or sort index of a process or thread. The value has to
- * be the first member of args. */
+/* Puts a row of names, labels or order. The value has to be the first member of args. */
 static bool meta(struct packets *p, struct event *e)
 {
     static const struct {

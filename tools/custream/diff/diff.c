@@ -71,8 +71,7 @@ static int request_read(struct request *request, int argc, char **argv)
 
 /* --- runs --- */
 
-/* Moves the files of files[0]'s run to the front and returns how many they are. A file without a
- * time base is a run of its own. */
+/* Moves files[0]'s run to the front: how many files. A file without a time base is its own run. */
 static int run_gather(char **files, struct identity *identities, int count)
 {
     int parts = 1;
@@ -90,8 +89,7 @@ static int run_gather(char **files, struct identity *identities, int count)
     return parts;
 }
 
-/* Reads the identities of a side's files if there are several. A single file needs none, so it may
- * be a pipe. */
+/* Reads whose files a side has. A single file is read once, so it may be a pipe. */
 static int identities_read(char *const *files, struct identity *identities, int count)
 {
     char error[256];

@@ -1,5 +1,4 @@
-/* Compares two sides of one or more runs each, row by row, and decides which differences count. A
- * run may be freed once it was added. */
+/* Compares two sides of one or more runs, row by row. A run may be freed once it was added. */
 #ifndef CS_DIFF_H
 #define CS_DIFF_H
 

@@ -4,8 +4,7 @@
 
 #include "tools/custream/command.h"
 
-/* Columns whose texts differ from run to run, and what they name. All other columns' texts are the
- * same in every run. */
+/* Columns whose texts differ from run to run, and what they name. */
 enum role { ROLE_SAME, ROLE_THREAD, ROLE_STREAM, ROLE_WORK /* "k on stream 13" */ };
 static const struct {
     const char *column;
@@ -116,8 +115,7 @@ static void put_stream(struct line *to, const struct names *names, const char *t
     line_add(to, "%s", as ? as : plain);
 }
 
-/* Puts "WORK on STREAM". A kernel's name may have " on " in it too: the right one is followed by
- * the name of a stream. */
+/* Puts "WORK on STREAM". A kernel's name may have " on " too: a stream follows the right one. */
 static void put_work(struct line *to, const struct names *names, const char *text)
 {
     static const char on[] = " on ";

@@ -39,8 +39,7 @@ static void side_put(
     }
 }
 
-/* A unit for times. All are rounded to thousandths of it, so that busy and idle time as shown add
- * up to the span as shown. */
+/* A unit for times, all in its thousandths, so that busy and idle time as shown add up. */
 struct scale {
     const char *unit;
     double ns; /* nanoseconds in a thousandth of the unit */
@@ -101,8 +100,7 @@ static void device_put(
 
 enum { COLUMNS_MAX = 16 };
 
-/* Puts a table with only the columns of `keys` (ends with NULL), since a terminal's line has no
- * room for all. JSON and CSV have all columns. */
+/* Puts only the columns of `keys` (ends with NULL): a terminal's line has no room for all. */
 static void part_put(
     FILE *file, const struct print *print, const struct table *table, const char *const *keys)
 {

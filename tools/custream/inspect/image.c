@@ -50,8 +50,7 @@ void strings_free(struct strings *strings)
 
 /* --- the calls of CUDA, by name --- */
 
-/* The macros make texts of the names (#name) before anything expands them: cuda.h has macros of the
- * same names. */
+/* #name makes a text before anything expands the name: cuda.h has macros of the same names. */
 #define ROWS_ONE(name, level)  {name, level, STREAM_UNSAID},
 #define ROWS_PTDS(name, level) {name, level, STREAM_LEGACY}, \
     {name "_ptds", level, STREAM_PER_THREAD},
@@ -159,8 +158,7 @@ static char *text_in(const struct elf_file *file, uint64_t offset, size_t most)
     return data && data->d_buf && memchr(data->d_buf, 0, data->d_size) ? kept(data->d_buf) : NULL;
 }
 
-/* Returns a copy of a text in the string table; NULL: it leads out of the file, or is too long for
- * a path. */
+/* A text of the string table; NULL: it leads out of the file, or is too long for a path. */
 static char *text_at(const struct elf_file *file, uint64_t table, uint64_t at)
 {
     uint64_t offset, behind;
@@ -269,8 +267,7 @@ static void symbols_section(void *of, const struct elf_file *file, Elf_Scn *sect
 
 /* --- texts in read-only data: names to look up, and the mark of a CUDA runtime --- */
 
-/* The name of an error, which only the CUDA runtime has as a text. In two pieces, so that
- * custream's own file does not have it. */
+/* An error that only the CUDA runtime names; in two, so that custream's file has it not. */
 static const char RUNTIME_MARK[] = "cudaError", RUNTIME_MARK_ENDS[] = "CudartUnloading";
 
 enum { NAME_MOST = 96 };

@@ -76,8 +76,7 @@ struct image {
     bool gpu_code_broken;    /* some GPU code could not be read: gpu_code may not have all */
 };
 
-/* Returns false if the file cannot be read: error says why, in one line. Needs image_free() in
- * either case. */
+/* False: `error` says why the file cannot be read. Needs image_free() in either case. */
 bool image_read(struct image *image, const char *path, char error[256]);
 void image_free(struct image *image);
 

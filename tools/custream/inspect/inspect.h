@@ -49,11 +49,9 @@ void verdict_free(struct verdict *verdict);
 
 /* Adds to `ways` how the code of the file tree->loaded[place] reaches CUDA, one phrase each. */
 void reach_of(const struct tree *tree, size_t place, struct strings *ways);
-/* Returns which default stream the file's calls mean: "legacy", "per-thread" or "both"; NULL: not
- * known. */
+/* The default stream of the file's calls: "legacy", "per-thread", "both"; NULL: not known. */
 const char *default_stream_of(const struct image *image);
-/* Whether the file's calls are not known: it has no section headers, or it is stripped and has the
- * CUDA runtime linked in. */
+/* Whether the calls are not known: no section headers, or stripped with the runtime linked in. */
 bool calls_hidden(const struct image *image);
 
 /* print.c: prints the result for people, or as JSON. */

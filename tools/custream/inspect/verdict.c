@@ -138,8 +138,7 @@ static char *quoted(const char *word)
     return to;
 }
 
-/* Returns the words that start the program in a shell: "./app", since "app" would be searched on
- * PATH. */
+/* The words that start it in a shell: "./app", since "app" would be searched on PATH. */
 static char *word_of(const struct verdict *verdict)
 {
     char *plain = quoted(verdict->path), *word;

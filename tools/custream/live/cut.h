@@ -47,12 +47,10 @@ struct cut_reach {
 
 /* Whether an open file is the trace of the process, by its base time. False with errno. */
 bool extract_is(int fd, const struct extract *extract);
-/* Copies the file of an ended process as it is now. Returns the open copy, without a name, on the
- * file system of `to`; or -1. */
+/* An open copy, without a name, of an ended process's file, on the file system of `to`; or -1. */
 int extract_keep(const struct extract *extract, const char *to);
 
-/* Writes one timeline of all traces, from the first `from` to the last `until`. False: the
- * complaint was printed. */
+/* Writes one timeline, from the first `from` to the last `until`. False: it has complained. */
 bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count,
     struct cut_reach *cut);
 /* Writes the whole trace of a process that records no more. */

@@ -25,8 +25,7 @@ struct listeners {
 void listeners_find(const char *command, struct listeners *listeners);
 /* Adds a process, without asking it anything. */
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer);
-/* Sends a request to all at once, except to those that did not answer before. Each has
- * `patience_ms` to take the request and to answer. */
+/* Sends a request to all that answer, at once. Each has `patience_ms` to take it and to answer. */
 void listeners_ask(
     const char *command, struct listeners *listeners, const char *request, int patience_ms);
 /* Leaves a process out, and prints why (peer.error), but only once for each process. */

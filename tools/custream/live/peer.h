@@ -1,5 +1,4 @@
-/* Finds processes that run under custream, and asks them: the client's side of
- * shim/base/control.h. A function that fails says why in `error`. */
+/* Asks processes under custream (base/control.h). A function that fails says why in `error`. */
 #ifndef CS_LIVE_PEER_H
 #define CS_LIVE_PEER_H
 
@@ -37,8 +36,7 @@ struct about {
 bool peer_find(struct peer *peer, int pid);
 /* Sends a request, over a new connection if there is none. */
 bool peer_ask(struct peer *peer, const char *request);
-/* Sends a request to all at once, over new connections. A peer that could not be asked has no
- * connection afterwards. */
+/* Sends a request to all, over new connections, which those that cannot be asked have not. */
 void peers_ask(struct peer *const *each, size_t count, const char *request);
 /* Returns the text behind the first word of an answer; NULL: it begins with another word. */
 const char *answer_behind(const char *answer, const char *word);

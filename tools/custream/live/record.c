@@ -1,5 +1,4 @@
-/* custream record: each process records while it is connected to this command. So recording ends
- * with the command, however the command ends. */
+/* custream record: a process records while it is connected, so no longer than this command runs. */
 #define _GNU_SOURCE /* ppoll */
 #include "tools/custream/live/listener.h"
 #include "tools/custream/live/cut.h"
@@ -78,8 +77,7 @@ static size_t count_in(const struct recording *all, size_t count, unsigned state
     return n;
 }
 
-/* Waits until the time `until`, or until no process is in that state, or for Ctrl-C if
- * `interruptible`. */
+/* Waits until a time, until no process is in that state, or for Ctrl-C if `interruptible`. */
 static void wait_until(struct recording *all, size_t count, unsigned state, double since,
     double until, bool interruptible, const sigset_t *mask)
 {
@@ -136,8 +134,7 @@ static void begin(
         wait_until(all, chosen->count, ASKED, since, since + PATIENCE_S, true, before);
 }
 
-/* Moves the processes that record to the front. Returns how many. A process that has not answered
- * by now is left out. */
+/* Moves the processes that record to the front, and leaves out the others. Returns how many. */
 static size_t begun(struct recording *all, size_t count)
 {
     size_t kept = 0;

@@ -1,5 +1,4 @@
-/* custream trigger: writes the file that CUSTREAM_TRIGGER names, which processes look at. The file
- * gets its name when it is whole. This command asks no process. */
+/* custream trigger: writes the file of CUSTREAM_TRIGGER. It gets its name when it is whole. */
 #define _GNU_SOURCE /* mkostemp */
 #include "shim/base/append.h"
 #include "tools/custream/near.h"

@@ -87,8 +87,7 @@ static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings
     return trailer;
 }
 
-/* Opens the rings of a process that was ended. NULL: there are none, or they add nothing; then
- * `all` says whether the trace has all calls. */
+/* Opens an ended process's rings. NULL: they add nothing; `all`: the trace has all calls. */
 static struct rings *rings_of(int fd, int memfd, bool *all)
 {
     struct rings_why why;
@@ -100,8 +99,7 @@ static struct rings *rings_of(int fd, int memfd, bool *all)
     return NULL;
 }
 
-/* Writes into the trailer what ended the process, if the trailer says that the trace is incomplete
- * but not why. */
+/* Writes what ended the process into a trailer that says incomplete, but not why. */
 static void say_by(int fd, struct trailer *trailer, const char *by, bool all)
 {
     static const char *const none[] = {"cut_bytes", "rows", "left_out"};

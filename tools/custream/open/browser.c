@@ -65,8 +65,7 @@ static void words_split(char *command, char *link, char *words[WORDS_MOST + 2])
     words[count] = NULL;
 }
 
-/* Becomes the browser in a grandchild of custream and a session of its own: nobody has to wait for
- * it, and Ctrl-C in this terminal does not end it. */
+/* Becomes the browser in a grandchild and session of its own: Ctrl-C does not end it. */
 static void become(char *const *words)
 {
     const int null = open("/dev/null", O_RDWR);
@@ -90,8 +89,7 @@ bool browser_open(const char *link)
     return child > 0 && waitpid(child, NULL, 0) == child;
 }
 
-/* Runs the program and reads the first line of its output. Returns false if it fails or prints
- * nothing. */
+/* Reads the first line of a program's output. False: it failed or printed nothing. */
 static bool output_of(char *const *words, char *text, size_t size)
 {
     int ends[2], status;
@@ -150,8 +148,7 @@ static char *encode(const char *text, const char *kept)
 
 char *link_part(const char *name) { return encode(name, ""); }
 
-/* Returns a regular expression for the lane's track. Perfetto may add a number to the name and
- * write a backslash twice. */
+/* A regular expression for a track: Perfetto may add a number, and write a backslash twice. */
 static char *pattern_of(const char *name)
 {
     char *to = malloc(8 * strlen(name) + sizeof "^( \\d+)?$"), *at = to;

@@ -1,5 +1,4 @@
-/* Finds the busiest streams of traces by name, and whether kernels leave out how they were
- * launched. */
+/* Finds traces' busiest streams by name, and whether kernels leave out how they were launched. */
 #ifndef CS_OPEN_BUSY_H
 #define CS_OPEN_BUSY_H
 

@@ -1,5 +1,4 @@
-/* custream open: serves a trace once, on loopback, and opens Perfetto's UI with its busiest streams
- * pinned. */
+/* custream open: serves a trace once, on loopback, for Perfetto's UI with busy streams pinned. */
 #define _GNU_SOURCE /* asprintf */
 #include <dlfcn.h>
 #include <errno.h>

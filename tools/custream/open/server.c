@@ -225,8 +225,7 @@ static enum MHD_Result answer_whole(const struct server *server, struct MHD_Conn
     return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file cannot be read\n");
 }
 
-/* Whether the host is 127.0.0.1 or localhost. Any port is right: an ssh tunnel may begin at
- * another. */
+/* Whether the host is loopback. Any port is right: an ssh tunnel may begin at another. */
 static bool is_loopback(const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost"};
@@ -237,8 +236,7 @@ static bool is_loopback(const char *host)
     return false;
 }
 
-/* Answers with a file of the UI's folder, never with one outside it. Hides the UI's service worker,
- * which would stay in the browser when this server has ended. */
+/* Answers with a file of the UI's folder, but not its service worker, which would outlive us. */
 static enum MHD_Result answer_ui(
     const struct server *server, struct MHD_Connection *connection, const char *url)
 {

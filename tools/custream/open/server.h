@@ -29,8 +29,7 @@ bool server_ready(void);
 /* Listens on the port; 0: on any. Returns false if that fails: errno says why. */
 bool server_listen(struct server *server, unsigned port);
 
-/* Answers requests until the trace was delivered (not with `stay`) and returns 0, or until a signal
- * and returns its number. -1: errno says what failed. */
+/* Serves until the trace was delivered (not with `stay`): 0; a signal's number; -1 with errno. */
 int server_run(struct server *server, bool stay);
 
 #endif

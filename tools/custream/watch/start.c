@@ -172,8 +172,7 @@ static bool is_watched(void)
     return there;
 }
 
-/* Process 1 of a pid namespace gets no watcher: it adopts orphans, so the watcher would be its
- * child. */
+/* Process 1 of a pid namespace adopts orphans: the watcher would be its child, so it has none. */
 bool watch_start(const struct watch_plan *plan)
 {
     char name[64];

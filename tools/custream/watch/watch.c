@@ -274,8 +274,7 @@ static void answer(const struct process *process, const char *word)
     if (write(process->fd, word, strlen(word)) < 0) {} /* the process has ended meanwhile */
 }
 
-/* The process has finished its file. `wait` is sent before the look for `spoke`: shim/base/watch.h
- * says why. */
+/* The process has finished its file. `wait` goes before the look for `spoke` (base/watch.h). */
 static void process_ends(struct process *process)
 {
     char next[sizeof cs_tell_spoke];
