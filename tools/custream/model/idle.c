@@ -1,6 +1,6 @@
-/* A gap ends with a piece of work. Its time has these causes, in this order: until that work was
- * enqueued, the host; then what the work had to wait for on the GPU; then, for up to LATENCY_NS,
- * the last of these obstacles. The rest has no known cause. */
+/* Finds the causes of a gap, the idle time before a piece of work. Until that work was enqueued,
+ * the cause is the host. Then it is what the work had to wait for on the GPU. After that, the last
+ * of these obstacles stays the cause for up to LATENCY_NS. The rest has no known cause. */
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
@@ -15,7 +15,7 @@ enum {
     LOST_FEW = 100, /* one in so many may be lost before causes are unknown */
 };
 
-/* Times in order, which do not touch. */
+/* Spans of time, in order, that do not touch. */
 struct times {
     struct time {
         int64_t begin, end;
@@ -29,7 +29,8 @@ struct making {
     const struct hold *holds;
     struct thread_ranges ranges;
     uint32_t *streams_used; /* by device */
-    int64_t *ended;         /* by place in run->thread_calls: the latest end so far */
+    int64_t *ended;         /* the latest end of the thread's calls up to this one, by place in
+                               run->thread_calls */
     struct times no_works,
         no_calls; /* times from which GPU work, or calls, may be missing in the trace */
 };
@@ -47,8 +48,8 @@ static int by_size(const void *a, const void *b)
     return ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
-/* Returns the largest loss whose time is still told. Added up, the losses up to this size are at
- * most one in LOST_FEW of `all`, the number in the trace. */
+/* Returns the size of the largest loss in whose time causes are still told. Added up, the losses up
+ * to this size are at most one in LOST_FEW of `all`, the number in the trace. */
 static uint64_t few_lost(
     const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
 {
@@ -123,7 +124,8 @@ static void add(
 
 /* --- the host's part --- */
 
-/* Adds one thing that the thread did, cut where the thread's ranges change. */
+/* Adds an activity of the thread that enqueued the next work, cut where the thread's ranges
+ * change. */
 static void add_host(struct making *m, const struct idle *like, int64_t begin, int64_t end,
     enum host_doing doing, uint32_t call)
 {
@@ -192,8 +194,8 @@ static enum cause crowded(
     return CAUSE_UNKNOWN;
 }
 
-/* Adds the end of a gap: all known obstacles were gone at `begin`. Graphs may have unknown ones
- * inside, as host functions and waits; a GRAPH_EDGE is therefore the cause up to the end. */
+/* Adds the end of a gap: all known obstacles were gone at `begin`. A graph may have unknown
+ * obstacles inside, such as host functions and waits, so GRAPH_EDGE is the cause up to the end. */
 static void tail(
     struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
 {

@@ -15,9 +15,10 @@ struct inside {
     bool all; /* the thread waits for all streams of its context */
 };
 
-/* Returns a number of the n-th entry of a list; NAN: it has none. */
+/* Returns a number of the n-th entry of a list; NAN: the entry does not have it. */
 double listed_number(const struct run *run, const char *list, unsigned n, const char *member);
-/* Returns the stream of a list's entry, found by its GPU's ordinal and its number; NONE. */
+/* Returns the stream that the n-th entry of a list names, by its GPU's ordinal and its own number;
+ * NONE: the run has no such stream. */
 uint32_t listed_stream(const struct run *run, const char *list, unsigned n);
 /* Returns the threads of `inside`, which the caller frees. */
 struct inside *inside_read(const struct run *run, size_t *count);

@@ -92,7 +92,8 @@ static uint32_t thread_of(struct run *run, const struct trace_row *row)
         run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
 }
 
-/* Return a row of a table, by way of its index: finding it may add a row, which moves the table. */
+/* Return a row of a table. The row's index is found first: that may add a row, which moves the
+ * table. */
 static struct stream *stream_row(struct run *run, const struct trace_row *row)
 {
     const uint32_t stream = stream_at(run, row->gpu, row_stream(row));

@@ -28,8 +28,8 @@ struct nearest {
 struct loading {
     struct nearest last_stream, last_thread;
     text words[WORD_COUNT];
-    struct numbers devices, streams,
-        threads;                /* indices; keys: the ordinal; ordinal and lane; pid and tid */
+    struct numbers devices, streams, threads; /* indices: of devices by ordinal, of streams by
+                                                 ordinal and lane, of threads by pid and tid */
     struct numbers calls, ways; /* enum cs_call and enum cs_way, by the number of the name's text */
     struct numbers open_ranges; /* indices of the process's ranges, by their id's text */
     uint32_t first_shape;       /* the index in run->shapes of the file's first shape */

@@ -49,7 +49,7 @@ void groups_free(struct groups *groups);
 /* A call of the driver (elsewhere: of the runtime). Rows are in order of `begin`. */
 struct call {
     int64_t begin, end;
-    uint32_t thread, stream; /* stream: the one that the call names; NONE */
+    uint32_t thread, stream; /* stream: the stream that the call names; NONE */
     /* work: the place in run->works_of of the call's first GPU work; works: how many pieces. While
      * the run is loaded, `work` is the call's correlation. */
     uint32_t work, works;
@@ -59,10 +59,10 @@ struct call {
     bool awaited : 1;       /* the call has a correlation: GPU work is to come of it */
     bool ended : 1;         /* the trace has GPU work of the call, maybe only in `sampled` */
     bool elsewhere : 1;     /* graphs, launches or other processes record its event, too */
-    bool external : 1;      /* for calls with an event: what it records or waits for is not known */
-    uint32_t what;          /* an event's number, a LAUNCH's kernel name, a MEMOP's address; 0 */
-    uint32_t shape;         /* a launch's index in run->shapes, if its own row tells it; NONE */
-    text result;            /* the error's name; 0: the call succeeded */
+    bool external : 1; /* the call has an event, but what it records or waits for is not known */
+    uint32_t what;     /* an event's number, a LAUNCH's kernel name, a MEMOP's address; 0 */
+    uint32_t shape;    /* a launch's shape in run->shapes, if the launch's own row tells it; NONE */
+    text result;       /* the error's name; 0: the call succeeded */
 };
 
 enum work_kind { WORK_KERNEL, WORK_COPY, WORK_SET, WORK_GRAPH, WORK_RANGE, WORK_KINDS };
@@ -71,7 +71,8 @@ extern const char *const work_kind_name[WORK_KINDS]; /* "kernels" */
 /* A piece of work on a GPU. Rows are in order of `begin`, then `end`. */
 struct work {
     int64_t begin, end;
-    uint32_t stream, call; /* call: NONE: not known. While the run is loaded: the correlation */
+    uint32_t stream, call; /* call: the work's call, NONE if not known; while the run is loaded, the
+                              correlation */
     text name;
     uint32_t shape;     /* a kernel's index in run->shapes; NONE */
     uint32_t graph;     /* CUPTI's number of the graph; 0: none */
@@ -95,13 +96,16 @@ struct stream {
     enum stream_origin origin;
     bool non_blocking; /* the stream and the legacy default stream do not wait for each other */
     bool destroyed;
-    bool lived, known; /* lived: the trace has an event of its life; known: it has its begin */
+    bool lived, known; /* lived: the trace has an event of the stream's life; known: it has the
+                          stream's begin */
     bool by_policy;    /* custream changed what the program asked for */
     bool priority_said;
     int priority, requested;
-    text created_by, library; /* created_by: the call; library: the library or program */
-    text origin_said, flags;  /* the words of the file */
-    uint32_t thread; /* the system's number of the thread that made it; 0: not in the file */
+    text created_by,
+        library; /* the call that created the stream; the library or program that made this call */
+    text origin_said, flags; /* the words of the file */
+    uint32_t
+        thread; /* the system's number of the thread that made the stream; 0: not in the file */
     int64_t begin, end;
     uint32_t works; /* how many pieces of work ran on the stream */
 };
@@ -237,7 +241,7 @@ void run_free(struct run *run);
 /* Returns a fact by its path; NULL: the files do not have it. */
 const struct fact *run_fact(const struct run *run, const char *path);
 double run_number(const struct run *run, const char *path, double otherwise);
-/* Returns 0 for a number that is no count of 32 bits. */
+/* Returns a fact as a count; 0 for a number that is no count of 32 bits. */
 uint32_t run_count(const struct run *run, const char *path, uint32_t otherwise);
 /* Returns the source of the GPU times: "cupti"; NULL: not in the files. */
 const char *run_source(const struct run *run);
@@ -299,13 +303,15 @@ enum { HARDWARE_QUEUES = 8 };
  * wait between streams 2 to 5 (docs/report.md). */
 enum { LATENCY_NS = 100 * 1000 };
 
-/* For one piece of work: when it could have begun at the earliest, and what held it until then. */
+/* When a piece of work could have begun at the earliest, and what held it until then. */
 struct hold {
-    int64_t enqueued; /* the begin of its call; its own begin if the call is not known */
-    int64_t ready;    /* when all that it waited for on the GPU had ended; INT64_MIN: nothing */
+    int64_t
+        enqueued;  /* when the work's call began; if the call is not known, when the work began */
+    int64_t ready; /* when all that the work waited for on the GPU had ended; INT64_MIN: it waited
+                      for nothing */
     int64_t without_legacy; /* `ready` as if the legacy default stream ordered nothing */
     uint32_t blocker;       /* the work that ended at `ready`; NONE */
-    uint32_t via;           /* the call that made it wait: cuStreamWaitEvent, ...; NONE */
+    uint32_t via;           /* the call that made the work wait, such as cuStreamWaitEvent; NONE */
     uint32_t record;        /* for CAUSE_EVENT: the call that recorded the event; NONE */
     enum cause cause;       /* UNKNOWN: nothing held the work */
 };
@@ -369,7 +375,7 @@ struct pair {
     uint32_t first, second; /* first: the stream that was at work; second: the one that waited */
     enum cause cause;
     uint32_t times;
-    uint32_t late; /* index in `lates` of the one that lost the most */
+    uint32_t late; /* index in `lates` of the work that lost the most */
     int64_t lost;
 };
 
@@ -386,7 +392,7 @@ enum { RELEASE_NS = 20000 };
 void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds,
     const struct idles *idles);
 
-/* --- all of it --- */
+/* --- the whole model --- */
 
 struct model {
     struct run run;

@@ -122,7 +122,8 @@ static void consider(struct point *chosen, struct point p, int64_t begin)
 }
 
 /* Names a wait for a value in memory as the cause, when nothing known explains why work began so
- * late: a wait on the work's own stream, or one before what the work waits for. */
+ * late. The wait is on the work's own stream, or in front of the event or the legacy default stream
+ * for which the work waits. */
 static void consider_value(
     struct point *chosen, const struct front *front, const struct point *legacy, int64_t begin)
 {
@@ -164,7 +165,7 @@ static int by_end(const void *a, const void *b)
 }
 
 /* Sets the holds of a graph launch's nodes. The graph's edges are not known, so each node is held
- * by the last one that ended before it began, if any did. */
+ * by the last node that ended before it began, if any did. */
 static void hold_nodes(struct order *o, const struct call *call)
 {
     const struct run *run = o->run;

@@ -225,8 +225,8 @@ struct wait {
     uint32_t behind; /* the stream that was at work, if the cause names it; NONE */
 };
 
-/* The part of a wait that is left for work behind the one that waited: if that one had begun
- * earlier, work that follows it at once would have, too. */
+/* The part of a loss that is left for work which follows the late work at once: it would have begun
+ * earlier too. */
 struct rest {
     struct late late;
     int64_t left;
@@ -288,9 +288,9 @@ static bool made_room(struct search *s, uint32_t stream, int64_t to)
     return false;
 }
 
-/* Whether the wait can be for that stream's work. Legacy order and the host wait until all work is
- * done, so none runs when the wait ends. A kernel makes room as its first blocks end, and may go
- * on. */
+/* Whether the wait can be for the stream's work. A wait because of the legacy order or the host
+ * lasts until all that work is done, so none of it runs when the wait ends. A wait for room may end
+ * while a kernel still runs, as the kernel's first blocks that end make room. */
 static bool eligible(struct search *s, const struct wait *wait, uint32_t stream)
 {
     const struct stream *other = &s->run->streams[stream];
@@ -331,7 +331,7 @@ static void judge_ready(struct search *s, const struct work *work, struct wait *
     const uint32_t device = work_device(s->run, work);
     const uint32_t begin = s->timelines.first[device], end = s->timelines.first[device + 1];
     const int64_t at =
-        wait->to - RELEASE_NS; /* work that still ran then may have made room by ending */
+        wait->to - RELEASE_NS; /* work that still ran at this time may have made room by ending */
     double filled = 0;
     for (uint32_t i = begin; i < end && i - begin < STREAMS_ASKED; i++) {
         const uint32_t other =
@@ -381,7 +381,7 @@ static int waits_of(struct search *s, uint32_t number, int64_t own, struct wait 
     return count;
 }
 
-/* --- what it lost --- */
+/* --- what late work lost --- */
 
 static void keep(struct search *s, struct late late, int64_t lost)
 {

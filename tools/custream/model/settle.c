@@ -33,7 +33,8 @@ void groups_free(struct groups *groups)
 
 /* --- order --- */
 
-/* Of two that begin at once, the longer comes first, as it encloses the other. */
+/* Of two rows that begin at once, the longer comes first: what encloses comes before what it
+ * encloses. */
 static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_end)
 {
     return ORDER(a_begin, b_begin) ?: ORDER(b_end, a_end);
@@ -100,7 +101,8 @@ static struct tie *ties_make(struct run *run, size_t *count)
     return ties;
 }
 
-/* Returns the call with a correlation. *next is tried first: works mostly follow their calls. */
+/* Returns the call with a correlation. ties[*next] is tried first: works mostly begin in the order
+ * of their calls. */
 static const struct tie *tie_find(
     const struct tie *ties, size_t count, uint32_t correlation, size_t *next)
 {
@@ -150,7 +152,7 @@ static void end_calls(struct run *run)
 }
 
 /* Moves the works of a sample to `sampled`: as most work is missing, neither gaps nor order can be
- * told from it. For all else the run has no work. */
+ * told from it. All that reads run->works finds none. */
 static void set_sample_apart(struct run *run)
 {
     if (!run_sample(run)) return;
@@ -195,8 +197,8 @@ enum {
     PIECES_APART_NS = 10000
 };
 
-/* Pieces that go on in the next part, as a list for each range's name. Nested ranges of one name
- * stand in it outer one first, the order in which they go on. */
+/* Pieces that go on in the next part, as a list for each range's name. Of nested ranges of one
+ * name, the outer one stands first in the list, as it goes on first. */
 struct pieces {
     struct numbers first, last; /* by name: the first and last piece of its list */
     uint32_t *next;             /* by range: the next piece in the list */

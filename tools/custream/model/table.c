@@ -173,7 +173,7 @@ void tallies_free(struct tallies *tallies)
 
 /* --- names --- */
 
-/* Limits of a name in bytes: one with a template's arguments can have thousands. */
+/* Limits of a name in bytes: a name with a template's arguments can have thousands. */
 enum { NAME_MOST = 96, NAME_HEAD = 64, NAME_TAIL = 24 };
 
 const char *stream_label(struct report *report, const struct run *run, uint32_t stream)

@@ -10,8 +10,8 @@
 
 /* Bits of struct column's `role`. */
 enum column_role {
-    COLUMN_NAMES =
-        1, /* names the row's thing: rows of two reports with equal names are the same thing */
+    COLUMN_NAMES = 1,   /* the column names what the row is about: rows of two reports with equal
+                           names are about the same thing */
     COLUMN_CUT_END = 2, /* a text that is too wide is cut at its end, not in the middle */
     COLUMN_BELOW = 4,   /* in text, the cell has lines of its own below the row */
 };
@@ -105,8 +105,8 @@ static inline double tally_mean(const struct tally *tally)
 }
 
 /* Values of struct column's `from`: where a cell of a tally's row comes from. OWN: the table sets
- * the cell. DEVICE: the key's upper half is an index of it; NAME: the lower half is a text. SUM:
- * sum[a]; RATIO: sum[a] / sum[b], NAN if sum[b] is 0. */
+ * the cell. DEVICE: the device whose index is the key's upper half. NAME: the text whose number is
+ * the lower half. SUM: sum[a]. RATIO: sum[a] / sum[b], NAN if sum[b] is 0. */
 enum {
     CELL_OWN,
     CELL_DEVICE,

@@ -223,7 +223,7 @@ static void pass_over(struct queues *q)
     free(pass.next_callback);
 }
 
-/* --- what nothing holds --- */
+/* --- operations that nothing holds --- */
 
 static uint32_t queue_legacy(const struct queues *q, uint32_t stream, uint32_t from)
 {

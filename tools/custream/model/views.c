@@ -41,7 +41,7 @@ bool parts_continue(const struct run *run)
 }
 
 /* Returns how much is untimed up to this part. A later part takes back work that was missed in an
- * earlier one and then came. A recovered part's own number is that of the part before it. */
+ * earlier one and then came. A recovered part only repeats the number of the part before it. */
 static double untimed_after(const struct part *part, double before)
 {
     const double sum = before + part->without_times + part->launches_without_kernel;
@@ -132,7 +132,7 @@ struct host_wait *host_waits_make(const struct run *run)
 {
     struct host_wait *waits = array_zeros(run->call_count, sizeof *waits);
     struct host_wait *last = array_zeros(run->thread_count, sizeof *last); /* by thread */
-    struct numbers recorded = {0}; /* the stream of its last record, by event */
+    struct numbers recorded = {0}; /* by event: the stream of its last record; NONE: not known */
     for (size_t i = 0; i < run->thread_count; i++) last[i].call = NONE;
     for (uint32_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
