@@ -1,4 +1,5 @@
-/* What the subcommands share. Functions here may exit, so the shim uses none of them. */
+/* Declarations that the subcommands share. Functions here may exit, so the shim uses none of
+ * them. */
 #ifndef CS_TOOLS_COMMAND_H
 #define CS_TOOLS_COMMAND_H
 
@@ -10,7 +11,7 @@
 
 #include "tools/custream/show.h"
 
-/* What every subcommand returns: its exit status. `run` adds env(1)'s 126 and 127. */
+/* The exit status, which every subcommand returns. `run` adds env(1)'s 126 and 127. */
 enum command_status {
     STATUS_OK = 0,
     STATUS_BROKEN = 1,    /* check: a trace was read and breaks a rule; ctl: the process refused */
@@ -40,8 +41,8 @@ uint32_t *array_none(size_t count);
 
 /* The order of two numbers for qsort(): -1, 0 or 1. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
-/* The first `i` of [from, to) for which the expression `before`, in which `i` stands, is false;
- * `to`: it is true for all. It must be true for all `i` before that one and false from there on. */
+/* The first `i` of [from, to) for which the expression `before` is false; `to`: it is true for all.
+ * `before` names `i`, and must be true for all `i` below the first and false from there on. */
 #define FIRST_NOT(i, from, to, before) \
     ({ \
         size_t low_ = (from), high_ = (to); \

@@ -6,9 +6,10 @@
 
 #include <errno.h>
 
-enum { COLUMNS = 100, HEAD_ROOM = 160, TABLE_VERSION = 1 /* the JSON's */ };
+enum { COLUMNS = 100, HEAD_ROOM = 160, TABLE_VERSION = 1 /* the version of the JSON */ };
 
-/* The rows of commands.def, and for each command a row of --help, which has no text: not shown. */
+/* The rows of commands.def, and for each command a row of --help without a text, which is not
+ * shown. */
 static const struct command_row table[] = {
 #define COMMAND(name_, place, summary) \
     {.kind = ROW_COMMAND, .name = #name_, .argument = place, .text = summary}, \
@@ -175,7 +176,7 @@ void leave(int status)
 
 /* --- custream options: what can be set, for people and as JSON --- */
 
-/* The JSON's: grows when a member goes away or changes its meaning. */
+/* The version of the JSON. It grows when a member goes away or changes its meaning. */
 enum { OPTIONS_VERSION = 1 };
 
 void option_flag(char flag[FLAG_ROOM], enum cs_option id)
@@ -217,7 +218,7 @@ static void options_print(void)
 
 /* --- for scripts --- */
 
-/* A JSON array of the words of a list, which has '|' between them. */
+/* Returns a JSON array of the words of a list, which has '|' between them. */
 static cJSON *words_of(const char *list)
 {
     cJSON *words = cJSON_CreateArray();

@@ -6,7 +6,8 @@
 
 #include "shim/base/options.h"
 
-/* Names of the numbers of options. A number has one option name in all commands. */
+/* The options of all commands, as enum flag numbers them. Commands that share a number spell the
+ * option the same: FLAG_JSON is --json in each. */
 #define FLAGS(_) \
     _(AFTER) _(AGAINST) _(ALIGN) _(ALL) _(BATCHES) _(BRIEF) _(CLOCKS) _(CSV) _(DURATION) \
     _(ENGINE) _(FAIL_IF) _(HOST) _(HTML) _(IN) _(IN_PLACE) _(JSON) _(LAST) _(MASTER) \

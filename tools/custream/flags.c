@@ -36,7 +36,8 @@ static void tables_make(struct tables *t, const struct command_row *command, cha
     }
 }
 
-/* The word that getopt complains of: before optind, or at it if more letters follow (-xyz). */
+/* Returns the word of which getopt complains. optind is behind that word, or still at it if more
+ * letters follow in the word (-xyz). */
 static const char *word_of(int argc, char **argv)
 {
     const char *here = optind < argc ? argv[optind] : NULL;
@@ -44,7 +45,8 @@ static const char *word_of(int argc, char **argv)
     return argv[optind - 1];
 }
 
-/* The row of an option, by getopt's value: a letter, or FIRST plus the row's place; NULL: none. */
+/* Returns the row of an option, by getopt's value: a letter, or FIRST plus the row's place; NULL:
+ * none. */
 static const struct command_row *row_of(const struct command_row *command, int value)
 {
     EACH_ROW(row, command)
@@ -54,7 +56,7 @@ static const struct command_row *row_of(const struct command_row *command, int v
     return NULL;
 }
 
-/* Whether more than one name begins so. */
+/* Whether more than one option's name begins with these letters. */
 static bool is_ambiguous(const char *name, size_t length)
 {
     int count = 0;

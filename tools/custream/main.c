@@ -14,7 +14,7 @@ static const struct {
 #include "tools/custream/commands.def"
 };
 
-/* The command that a word means: also --version and --help. */
+/* Returns the command that a word means, which may be --version or --help. */
 static const char *meant(const char *name)
 {
     if (!strcmp(name, "--version") || !strcmp(name, "-V")) return "version";

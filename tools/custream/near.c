@@ -17,7 +17,8 @@ static bool is_swapped(const char *typed, size_t n, const char *name)
            !memcmp(typed + i + 2, name + i + 2, n - i - 2);
 }
 
-/* How many slips lie between the two; SIZE_MAX: too many. Short words may have fewer. */
+/* Returns how many slips lie between what was typed and a name; SIZE_MAX: too many. Short words may
+ * have fewer: two slips in three letters make another word. */
 static size_t slips_between(const char *typed, size_t n, const char *name)
 {
     const size_t most = n < 2 ? 0 : n < 4 ? 1 : 2;

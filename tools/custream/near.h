@@ -6,13 +6,13 @@
 
 struct near {
     const char *typed;
-    size_t length;    /* of what was typed, whose text may go on */
+    size_t length;    /* how long the typed word is; the text may go on behind it */
     const char *best; /* NULL: none is close enough */
     size_t slips;     /* how many slips lie between `best` and what was typed */
 };
 
-/* Compares one name. The caller does so for all names, with near->best NULL at first. Of two names
- * as close the first is taken, or one that begins with what was typed. */
+/* Compares one name. The caller does so for all names, with near->best NULL at first. Of equally
+ * close names, takes the first one, or the last one that begins with what was typed. */
 void near_look(struct near *near, const char *name);
 
 struct command_row;
@@ -24,7 +24,7 @@ enum { SHOWN_ROOM = 64 };
 /* Copies what was typed into `room`, cut short and without control characters. Returns `room`. */
 const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length);
 
-/* Reads a whole number of at least `least`. False: the text is none. */
+/* Reads a whole number of at least `least`. False: the text is no such number. */
 bool number_read(const char *text, long least, int *number);
 /* Reads and checks a policy's file ("-": standard input). False: the complaint was printed. */
 bool policy_text_read(const char *command, const char *name, char *text, size_t room);

@@ -72,7 +72,8 @@ static bool elf_read(const char *path, struct elf_facts *facts)
     return good;
 }
 
-/* Whether AT_SECURE is set: then the loader ignores an LD_PRELOAD with a slash (ld.so(8)). */
+/* Whether the kernel sets AT_SECURE for the file: then the loader ignores an LD_PRELOAD with a
+ * slash (ld.so(8)). */
 static bool raises_privileges(const char *path)
 {
     struct stat about;

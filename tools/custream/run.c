@@ -41,7 +41,7 @@ static bool option_give(enum cs_option id, const char *value)
     return false;
 }
 
-/* The value of the variable; NULL: not set, or empty, which is the same to the shim. */
+/* Returns the value of the variable; NULL: not set, or empty, which is the same to the shim. */
 static const char *environment_value(enum cs_option id)
 {
     const char *value = getenv(cs_option_info[id].env);

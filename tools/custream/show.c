@@ -80,7 +80,7 @@ void line_add(struct line *line, const char *format, ...)
     line->left -= put;
 }
 
-/* The code point of a character in UTF-8. */
+/* Returns the code point of a character in UTF-8. */
 static wchar_t character_of(const unsigned char *bytes, int length)
 {
     static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
@@ -89,7 +89,8 @@ static wchar_t character_of(const unsigned char *bytes, int length)
     return character;
 }
 
-/* Whether the character turns the direction of the text behind it, so that names read as others. */
+/* Whether the character turns the direction of the text behind it, which makes a name look like
+ * another one. */
 static bool is_turning(wchar_t character)
 {
     return (character >= 0x202a && character <= 0x202e) ||

@@ -46,7 +46,7 @@ struct glyph {
 const char *glyph_next(const char *at, struct glyph *glyph);
 
 bool text_ends(const char *text, const char *ending);
-int text_columns(const char *text); /* how many columns of a terminal it takes */
+int text_columns(const char *text); /* how many columns of a terminal the text takes */
 void text_put(FILE *file, const char *text);
 enum cut { CUT_MIDDLE, CUT_END };
 /* Prints at most so many columns, with an ellipsis at the cut. Returns how many it took. */

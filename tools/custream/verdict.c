@@ -29,7 +29,7 @@ static cs_u64 count(const cJSON *object, const char *name)
     return (cs_u64)number_or_0(object, name);
 }
 
-/* The count of all parts together if the trailer has it, else that of this file. */
+/* Returns the count of all parts together if the trailer has it, else the count of this file. */
 static cs_u64 in_all(const cJSON *totals, const char *all, const char *own)
 {
     return member_of(totals, all) ? count(totals, all) : count(totals, own);

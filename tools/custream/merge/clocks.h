@@ -1,6 +1,6 @@
 /* The ranks' clocks: how far each is ahead of the fleet's, as `custream fleet --clocks` writes it.
- * merge subtracts this from times. It grows more slowly than the time does, so the order of two
- * events of a rank stays. */
+ * merge subtracts that lead from times. The lead grows more slowly than time passes, so the order
+ * of two events of a rank stays. */
 #ifndef CS_MERGE_CLOCKS_H
 #define CS_MERGE_CLOCKS_H
 

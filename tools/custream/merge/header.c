@@ -123,7 +123,7 @@ static void cut_header_put(struct rope *to, const struct plan *plan)
         rope_print(to,
             "\"distributedInfo\": {\"rank\": %" PRIu64 ", \"world_size\": %" PRIu64 "},\n",
             file->rank, file->world);
-    rope_print(to, "\"metadata\":"); /* the library overwrites only files that have it */
+    rope_print(to, "\"metadata\":"); /* the library overwrites only files that have this member */
     row_print(to, kept_at(file, KEPT_METADATA, ""));
     to->length--;
     rope_print(to, ",\"cut\":{\"%s\":", plan->range ? "range" : "from_ns");
@@ -133,7 +133,8 @@ static void cut_header_put(struct rope *to, const struct plan *plan)
         plan->file_count);
 }
 
-/* Puts no counts: the file's are not the cut's, which its rows tell. */
+/* Puts the file's trailer without its counts, which are not those of the cut. Readers count the
+ * cut's rows. */
 static void cut_trailer_put(struct rope *to, const struct plan *plan)
 {
     const struct file *file = &plan->files[plan->file_count - 1];

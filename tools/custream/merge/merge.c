@@ -28,7 +28,8 @@ static int window_read(struct plan *plan, const char *text)
         text);
 }
 
-/* Goes back by TORN_BEHIND: a trailer that ended the file then may have been overwritten since. */
+/* Reads how long the file was when the range began. Rows count from TORN_BEHIND bytes before that:
+ * the file may have ended in a trailer, and the range's rows were written over it. */
 static int byte_read(uint64_t *skip_to, const char *text)
 {
     char *end;

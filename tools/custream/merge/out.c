@@ -169,7 +169,7 @@ static bool write_failed(const struct out *out)
     return false;
 }
 
-/* Converts the text that was put into packets, in another temporary file. */
+/* Converts the text, all of which has been put, to packets in another temporary file. */
 static bool become_packets(struct out *out)
 {
     static char text[sizeof out->temporary];

@@ -16,7 +16,7 @@ struct out {
     int fd;   /* a second descriptor of `file`, for fsync() before the rename */
     struct cs_claim claim;
     char temporary[PATH_MAX + 32];
-    bool packets; /* out_close() converts the text that was put into packets (convert/rows.h) */
+    bool packets; /* out_close() converts the text to packets (convert/rows.h) */
     gzFile file;
     bool failed;
     int error; /* errno of the write that failed */

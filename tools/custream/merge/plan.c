@@ -450,7 +450,8 @@ static const char *host_name(const struct plan *plan, size_t process)
     return "\"process\"";
 }
 
-/* Returns how many bytes of a JSON string to show, at most 80, with no character cut in half. */
+/* Returns how many bytes of a JSON string are shown, counted from behind its first quote: at most
+ * 80, with no character or escape cut in half. */
 static int label_length(const char *name)
 {
     enum { SHOWN = 80 };
@@ -516,7 +517,9 @@ static uint32_t pid_before(const struct plan *plan, size_t file, const char *pid
     return 0;
 }
 
-/* Hosts keep their pids; if several have the same one, only the first keeps it. */
+/* Sets the pid of each group. A GPU has the one of merged_gpu_pid(), or its ordinal with `alone`. A
+ * process keeps its own, in all its parts, if that is a number from CS_GPU_PIDS to below
+ * MERGED_OTHERS and no group before it has it; others count up from MERGED_OTHERS. */
 static void pids_settle(struct plan *plan)
 {
     uint32_t next = MERGED_OTHERS;

@@ -17,7 +17,7 @@ enum { GROUP_TEXT = 40 };
 /* All rows of a file that have the same pid: the process itself, or a GPU. */
 struct group {
     uint64_t key;                          /* value_hash() of its pid */
-    char pid[GROUP_TEXT], tid[GROUP_TEXT]; /* as JSON; tid: that of the first row */
+    char pid[GROUP_TEXT], tid[GROUP_TEXT]; /* as JSON; tid: the tid of the group's first row */
     char *name, *labels;                   /* as JSON; NULL: the file has none */
     bool gpu, has_number;
     uint64_t number;  /* the pid, if has_number */
@@ -71,9 +71,10 @@ struct process {
     size_t order; /* the place of the process's first file, as the files were given */
     int64_t base, first;
     uint64_t rank, pid, error_ns;
-    uint64_t ids[ID_RANGES];   /* what to add to an id of each range */
-    int64_t shift;             /* what to add to a time */
-    const struct clock *clock; /* clock_ahead() of this is taken off each time; NULL: nothing is */
+    uint64_t ids[ID_RANGES]; /* what to add to an id of each range */
+    int64_t shift;           /* what to add to a time */
+    const struct clock
+        *clock; /* clock_ahead() of this clock is subtracted from each time; NULL: nothing is */
     char label[128];
     bool has_error;
     bool twin; /* another process has the same label */
@@ -94,7 +95,8 @@ struct plan {
     /* with `wall` or `range`, all of one process: pids stay, as in the file */
     bool alone;
     uint64_t skip_to; /* with `range`: rows before this byte of the file are not the range's */
-    /* the name of a range: the window is the file's newest one, with its GPU work; NULL: none */
+    /* the name of a range: the window is the file's newest range of that name, with its GPU work;
+     * NULL: no range was asked for */
     const char *range;
     bool idle;    /* set by rows_write(): no call of CUDA was made in the range */
     char **shown; /* the files' names (struct file); NULL: their paths */
@@ -113,7 +115,7 @@ int64_t time_merged(const struct process *process, int64_t ts);
 const struct group *group_of(const struct file *file, struct yyjson_val *pid);
 /* Returns the value at a JSON pointer below a kept member of the file; NULL: it has none. */
 struct yyjson_val *kept_at(const struct file *file, enum kept kept, const char *path);
-/* Returns the number of the range that the id lies in. */
+/* Returns the number of the range in which the id lies. */
 int id_range(uint64_t id);
 /* Converts an id to the merged trace's. Returns false if its range has no more room. */
 bool id_merged(const struct process *process, uint64_t id, uint64_t *merged);

@@ -14,7 +14,8 @@ enum json_step source_rows(struct json *json, const struct source_sink *sink, ch
         if (step != JSON_ROW && step != JSON_MEMBER) return step;
         if (step == JSON_MEMBER) good = !sink->member || sink->member(sink->of, json, error);
         else if (yyjson_obj_size(json->value)) good = sink->row(sink->of, json, error);
-        else if (!yyjson_is_obj(json->value)) { /* an empty object is no event: XLA's last one */
+        else if (!yyjson_is_obj(json->value)) { /* an empty object, with which XLA ends its rows, is
+                                                   passed over */
             snprintf(error, 256, "line %llu: no trace: a row that is no object",
                 (unsigned long long)json->lines + 1);
             good = false;

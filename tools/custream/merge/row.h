@@ -43,7 +43,7 @@ struct merge_row {
     char ph;
 };
 
-/* Finds the row's members. Returns false if one stands twice, or `ph` is not one character. */
+/* Finds the row's members. Returns false if a member stands twice, or `ph` is not one character. */
 bool row_read(struct merge_row *row, struct yyjson_val *value);
 
 #endif

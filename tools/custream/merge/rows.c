@@ -51,7 +51,7 @@ static int64_t time_before_merge(
     return high;
 }
 
-/* Sets an id to the merged trace's. An id that is a text becomes a number that no other process
+/* Replaces an id by the merged trace's. An id that is a text becomes a number that no other process
  * has. Returns false if the id's range has no more room. */
 static bool id_set(const struct writing *w, yyjson_val *id, bool correlation, char text[VALUE_TEXT])
 {
@@ -65,7 +65,8 @@ static bool id_set(const struct writing *w, yyjson_val *id, bool correlation, ch
     return true;
 }
 
-/* Sets all ids of a row, with those of the work that it waited for (of the same process). */
+/* Sets all ids of a row to the merged trace's. event_wait_ids has correlations of other work of the
+ * same process. */
 static bool ids_set(const struct writing *w, const struct merge_row *row, char texts[3][VALUE_TEXT])
 {
     yyjson_val *waits;

@@ -18,7 +18,8 @@ static bool is_paired(const struct merge_row *row)
 }
 static bool is_arrow(char ph) { return ph && strchr("stf", ph); }
 
-/* A key that is the same for rows that belong together: a pair, a counter's values, an arrow. */
+/* Returns a key that is the same for rows that belong together: a pair, a counter's values, an
+ * arrow. */
 static uint64_t key_of(const struct merge_row *row)
 {
     static const struct {
@@ -216,9 +217,10 @@ void window_free(struct window *window)
     numbers_free(&window->begins);
 }
 
-/* --- of a plan --- */
+/* --- the window of a plan --- */
 
-/* Refuses a window that begins after the last event, as 20,30 for 20ms,30ms does. */
+/* Refuses a window that begins after the last event, as the timeline would be empty. A forgotten
+ * unit makes such a window: 20,30 for 20ms,30ms. */
 bool window_fits(const struct plan *plan)
 {
     int64_t end = plan->begin;

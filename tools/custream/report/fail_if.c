@@ -19,7 +19,7 @@ enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
 /* ">=" stands before ">": the first row whose sign the text begins with is taken. */
 static const struct relation {
     const char *sign;
-    int holds; /* the results of comparing the metric with the value for which it holds */
+    int holds; /* the results of comparing metric and value for which the relation holds */
 } relations[] = {{">=", ABOVE | EQUAL}, {"<=", BELOW | EQUAL}, {"==", EQUAL}, {"!=", BELOW | ABOVE},
     {">", ABOVE}, {"<", BELOW}};
 enum { RELATIONS = sizeof relations / sizeof *relations };
@@ -72,7 +72,8 @@ static bool read_finding(struct condition *condition, const char *at, char error
     return refuse(error, "'finding' needs one of %s, and no more", ids);
 }
 
-/* Reads a number and its unit into the condition; false: the text is none. */
+/* Reads a number and its unit into the condition; false: the text is no number with a known
+ * unit. */
 static bool read_number(struct condition *condition, const char *at)
 {
     char *end = NULL;
@@ -110,7 +111,7 @@ static bool read_value(
         condition->name, allowed[metric][change]);
 }
 
-/* Finds a metric by its name, which may lack its "_ns": "wall". */
+/* Finds a metric by its name, which may lack the ending "_ns" of its key, as "wall" does. */
 static bool find_metric(struct condition *condition, enum unit *unit)
 {
     char *end = condition->name + strlen(condition->name);
@@ -145,7 +146,7 @@ static bool condition_read(
     return read_value(condition, unit, at, error);
 }
 
-/* --- whether it holds --- */
+/* --- whether a condition holds --- */
 
 static bool finding_holds(
     const struct condition *condition, const struct report *report, char reason[CONDITION_MAX])
@@ -224,7 +225,7 @@ static bool condition_holds(const struct condition *condition, const struct repo
     return is_so(condition, value);
 }
 
-/* --- several --- */
+/* --- several conditions --- */
 
 int conditions_add(
     struct conditions *conditions, const char *command, const char *text, bool compares)

@@ -67,8 +67,8 @@ extern const struct rule rules[];
 extern const size_t rule_count;
 
 /* Adds a find of the rule that looks now, with its evidence. For a rule of IN_COSTS, `device` is
- * the device that lost the time, and a find that cost too little of its time is left out. For
- * others it is NONE or a device. */
+ * the device that lost the time, and a find that cost too little of that device's time is left out.
+ * For other rules it is a device or NONE. */
 void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times,
     const char *format, ...) __attribute__((format(printf, 6, 7)));
 

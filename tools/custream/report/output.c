@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- where it goes --- */
+/* --- where the report goes --- */
 
 int output_add(struct output *output, enum form form, const char *to)
 {
@@ -42,7 +42,7 @@ int output_judge(struct output *output, char *const *files, int file_count)
     return STATUS_OK;
 }
 
-/* --- writing it --- */
+/* --- writing the report --- */
 
 /* Whether to print colours. NO_COLOR counts if it is set and not empty (https://no-color.org). */
 static bool wants_color(const struct output *output)

@@ -21,7 +21,7 @@ void made_free(struct made *made);
 /* Adds the tables "running...": what was running when a process did not end by itself. */
 void section_running(struct report *report, const struct run *run);
 
-/* --- how it is printed --- */
+/* --- how a report is printed --- */
 
 /* The version of the JSON form. New tables and columns do not raise it. */
 enum { REPORT_VERSION = 1 };
@@ -42,7 +42,7 @@ struct print {
 typedef void printer(FILE *file, const struct print *print);
 printer print_text, print_json, print_csv, print_html;
 
-/* Write a table as text, with its title, or a heading of the same kind. */
+/* Write a table as text with its title, or only a heading of the same kind. */
 void text_table_put(FILE *file, const struct print *print, const struct table *table);
 void text_heading_put(FILE *file, const struct print *print, const char *heading);
 /* Writes in words what was running; nothing if that is not asked of the trace. */
@@ -81,9 +81,12 @@ struct conditions {
 };
 
 /* Read a condition, and judge all conditions. Both return a status, and print in `command`'s name
- * what is wrong, or which condition holds. `compares`: a value may have a sign. `before`: the
- * earlier report; NULL: none. A condition on an unknown metric holds, too: what could not be
- * measured has not been shown to be good. A finding that `before` has as well does not hold. */
+ * what is wrong, or which condition holds. `compares`: a value may have a sign.
+ *
+ * `before`: the earlier report; NULL: none. A finding that `before` has as well does not hold.
+ *
+ * A condition on a metric whose value is not known holds: what could not be measured has not been
+ * shown to be good. */
 int conditions_add(
     struct conditions *conditions, const char *command, const char *text, bool compares);
 int conditions_judge(const struct conditions *conditions, const char *command,

@@ -16,7 +16,8 @@ static bool makes_stream(const struct call *call)
 static bool makes_event(const struct call *call) { return call->call == CS_CALL_cuEventCreate; }
 
 struct makings {
-    uint64_t all, between; /* between: with work enqueued since the object before */
+    uint64_t all, between; /* between: how many of these were made after work had been enqueued
+                              since the object before */
 };
 
 static struct makings count_makings(const struct run *run, bool (*makes)(const struct call *))
@@ -166,7 +167,7 @@ void look_failed(struct findings *to)
 
 enum verdict { WAIT_ORDERS, WAIT_NOTHING, WAIT_STALE, WAIT_NEVER };
 
-/* A stream's wait for an event that orders nothing or too little. */
+/* A stream's wait for an event, if the wait orders nothing or too little. */
 struct bad_wait {
     uint32_t call, record; /* record: the call that recorded the event; NONE: none */
     enum verdict verdict;
@@ -182,9 +183,11 @@ struct watch {
     const struct run *run;
     bool whole;              /* the trace has all records of events */
     struct numbers recorded; /* by event: the call of its last record */
-    struct numbers waited; /* by both streams: the latest record on one that the other waited for */
-    uint32_t *enqueued;    /* by stream: pieces of work so far */
-    struct numbers behind; /* by event: `enqueued` of its stream at its last record */
+    struct numbers waited;   /* by both streams: the latest record on one stream for which the other
+                                has waited */
+    uint32_t *enqueued;      /* by stream: pieces of work so far */
+    struct numbers
+        behind; /* by event: `enqueued` of the recording stream at the event's last record */
 };
 
 /* Whether the trace has all records of events. It may lack some if it is a part or a window of

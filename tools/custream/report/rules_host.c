@@ -30,9 +30,9 @@ struct host_rule {
     struct blame (*blame)(struct search *s, const struct gap *gap);
     uint32_t (*place)(const struct call *call); /* returns the call's thread or stream */
     const char *(*name)(struct findings *to, uint32_t place);
-    uint64_t least;   /* the least gaps of a place for a find */
+    uint64_t least;   /* how many gaps of a place make a find, at least */
     const char *what; /* the begin of the evidence */
-    const char *(*more)(struct search *s, uint32_t place); /* its end; NULL: none */
+    const char *(*more)(struct search *s, uint32_t place); /* the end of the evidence; NULL: none */
 };
 
 static uint32_t thread_of(const struct call *call) { return call->thread; }
@@ -203,7 +203,8 @@ void look_pageable(struct findings *to)
 
 /* --- CS106: memory --- */
 
-/* Names of allocating calls that the call table does not have, as other tools spell them. */
+/* Calls that allocate or free and are not in the call table, by their names in other tools'
+ * traces. */
 static const char *const allocating[] = {"cudaMalloc", "cudaFree", "cudaMallocHost",
     "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch", "cuMemAlloc_v2",
     "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuMemAllocManaged"};
@@ -237,13 +238,14 @@ void look_allocations(struct findings *to)
 
 /* A kernel is short if a launch takes as long: 2 to 10 us, with a framework's own code 60. */
 enum { SHORT_NS = 50000 };
-/* A gap longer than this is no launch's. */
+/* A longer gap is not explained by a launch. */
 enum { LAUNCH_GAP_NS = 100000 };
 /* How many short kernels in a row are worth a graph. */
 enum { KERNELS_IN_A_ROW = 20 };
 
-/* Short kernels, one after the other, with the host's time between them. Frameworks put memsets and
- * copies on the device among them, which a graph can have, too. */
+/* Short kernels, one after the other, with the host's time between them. Memsets and copies within
+ * the device, which frameworks put between such kernels, belong to the stretch: a graph can have
+ * them, too. */
 struct stretch {
     int64_t idle, busy;
     uint64_t kernels, others;
@@ -289,8 +291,8 @@ static bool is_other(const struct work *work)
     return work->kind == WORK_SET || (work->kind == WORK_COPY && work->way == CS_WAY_DtoD);
 }
 
-/* Whether a gap is explained by the launch of a short kernel, or of a memset or copy among them,
- * alone: the thread did not wait for the GPU in it. */
+/* Whether nothing but the launch of a short kernel, or of a memset or copy among these, explains a
+ * gap: the thread did not wait for the GPU in it. */
 static bool is_launch(const struct run *run, const struct idles *idles, const struct gap *gap)
 {
     const struct work *next = &run->works[gap->next];

@@ -6,7 +6,8 @@ struct toll {
     int64_t covered; /* the time up to this moment is counted */
     int64_t cost;
     uint64_t times;
-    uint32_t late, idle;    /* the model's rows that lost the most; NONE */
+    uint32_t late,
+        idle; /* by index in the model's lates and idles: the one that lost the most; NONE */
     uint32_t streams, last; /* for a rule about several streams: how many, and one of them */
 };
 
@@ -46,7 +47,7 @@ static void add_idle(struct toll *toll, const struct model *of, uint32_t number)
     toll->times++;
 }
 
-/* Returns words about the piece that lost the most. */
+/* Returns words about the late work or idle time that lost the most. */
 static const char *example(struct findings *to, const struct toll *toll)
 {
     const struct model *of = to->of;

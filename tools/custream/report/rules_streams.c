@@ -108,10 +108,12 @@ struct serial_copies {
     int64_t cost;
     uint64_t times;
     uint32_t last;     /* the last copy that could have run earlier; NONE */
-    int64_t last_lost; /* ns of `last` that could have: the next copy cannot use them again */
+    int64_t last_lost; /* how many ns of `last` could have run earlier: the next copy cannot use
+                          them again */
 };
 
-/* Returns how much of a copy could have run beside the one that it waited for on its stream. */
+/* Returns how much of a copy could have run beside the copy in the other direction that it waited
+ * for because of its stream's order. */
 static int64_t lost(const struct run *run, const struct work *work, const struct hold *hold,
     const struct serial_copies *copies)
 {

@@ -19,15 +19,16 @@ enum {
     ROWS_SHOWN = 20,
 };
 
-/* For each thing that can be waited for: the work enqueued so far that ends last; NONE. */
+/* The work enqueued so far that ends last, for each stream, device and event for which the host can
+ * wait; NONE. */
 struct front {
     const struct run *run;
     uint32_t *streams; /* by stream, with the work that the stream itself waits for */
     uint32_t *devices;
-    uint32_t *blocking; /* by device: over the streams that the legacy default stream waits for */
-    struct numbers events;   /* by an event's number: the work that its last record stands for */
+    uint32_t *blocking;    /* by device: of all streams for which the legacy default stream waits */
+    struct numbers events; /* by an event's number: the work that its last record stands for */
     struct numbers recorded; /* by an event's number: the stream of its last record */
-    uint32_t loose;          /* the front has all works up to this index that lack a call */
+    uint32_t loose;          /* the works up to this index that lack a call are in the front */
 };
 
 static void front_free(struct front *front)
@@ -117,7 +118,7 @@ static uint32_t ended_wait(const struct front *front, const struct call *call)
 
 /* --- waits for something else than work --- */
 
-/* Stands for the work of a wait that has none. */
+/* What a wait with no known work was for. */
 enum other { OTHER_NOTHING, OTHER_UNKNOWN };
 
 /* Returns a stream on which a host function returned during the wait; NONE. */
@@ -167,7 +168,9 @@ static bool blocks(const struct call *call)
            (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS);
 }
 
-/* Sums of a row: indices of its first call and work, enum other, and a stream; NONE. */
+/* Sums of a row. WAIT_CALL: the index of its first wait; WAIT_WORK: of the work for which that wait
+ * was; NONE. Without a work, WAIT_OTHER is an enum other, and WAIT_STREAM the stream of the host
+ * function for which the wait was, or NONE. */
 enum { WAIT_CALL, WAIT_WORK, WAIT_OTHER, WAIT_STREAM };
 
 static void wait_add(

@@ -24,8 +24,8 @@ static const struct column host_columns[] = {
     {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
 };
 
-/* Sums of a row, which are indices of rows of the model but for NS: the first piece of the time
- * that was added last, its length, and the first piece of the longest time. */
+/* Sums of a row. IDLE_LAST and IDLE_LONGEST: in idles->rows, the first piece of the idle time that
+ * was added last, and of the longest one. IDLE_LAST_NS: the length of the one added last. */
 enum { IDLE_LAST, IDLE_LAST_NS, IDLE_LONGEST };
 
 /* Adds a piece of idle time. Pieces in one gap count as one time. */

@@ -52,7 +52,7 @@ static const struct column device_columns[] = {
     {"before_no_call_ns", "in no call", UNIT_NS, 0, 0},
 };
 
-/* --- whether it is whole --- */
+/* --- whether the trace is whole --- */
 
 enum { WHOLE_MAX = 512 };
 #define MISSING(...) \

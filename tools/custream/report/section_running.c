@@ -61,7 +61,8 @@ struct running {
     struct unfinished unfinished;
     struct inside *threads;
     size_t thread_count;
-    const char *unread; /* words about the calls that are missing; NULL: none is known to be */
+    const char
+        *unread; /* words about the calls that are missing; NULL: no call is known to be missing */
     const struct work **last; /* by stream: the work that ended last */
     const struct work *last_of_all;
     int64_t as_of,
@@ -200,8 +201,8 @@ static void stream_put(
 
 /* --- threads --- */
 
-/* An unfinished stream that a call on the legacy default stream waits for; NULL: there is none.
- * `legacy`: that stream; NONE: it is not known of which device. */
+/* Returns an unfinished stream for which a call on the legacy default stream waits; NULL: there is
+ * none. `legacy`: the legacy default stream; NONE: its device is not known. */
 static const struct unfinished_stream *blocking_row(const struct running *r, uint32_t legacy)
 {
     for (size_t i = 0; i < r->unfinished.count; i++) {
@@ -303,7 +304,8 @@ static bool is_soon_over(const struct inside *thread)
            !only_enqueues(call);
 }
 
-/* Returns a thread that waits for room in a queue; NULL. Creations wait for its lock (H200). */
+/* Returns a thread that waits for room in a launch queue; NULL. Such a thread holds a lock that
+ * creations of streams and events need (seen on an H200). */
 static const struct inside *any_launcher(const struct running *r)
 {
     for (size_t n = 0; n < r->thread_count; n++)
@@ -387,7 +389,7 @@ static void thread_put(const struct running *r, struct table *table, const struc
         CELL(thread_waits_for(r, thread)));
 }
 
-/* --- all of it --- */
+/* --- the tables --- */
 
 static const char *verdict_of(const struct running *r)
 {

@@ -24,7 +24,8 @@ enum {
 struct step_reader {
     const struct run *run;
     const struct idles *idles;
-    size_t *device_idles; /* by device: its first row in idles, up to the next device's */
+    size_t *device_idles; /* by device: the index in idles of its first row; its last row is the one
+                             before the next device's first */
 };
 
 /* The share of the mean by which the slowest step must be longer: less may be chance. */
@@ -152,7 +153,7 @@ struct steps {
     uint32_t *levels; /* by place in `ranges`: how many ranges enclose each */
     struct step {
         const char *name;
-        uint32_t thread, times, slowest; /* slowest: its number, from 0 */
+        uint32_t thread, times, slowest; /* slowest: the number of the slowest one, from 0 */
         double total, mean, spread;
         int64_t slowest_ns;
         const char *different;

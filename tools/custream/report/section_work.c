@@ -193,7 +193,7 @@ static void copies(struct report *report, const struct model *of, const struct w
 
 /* --- graphs --- */
 
-/* The bit of a key that is a text: the name of a graph without a number. */
+/* Set in a key that has the name of a graph instead of its number. */
 #define GRAPH_NAMED (UINT32_C(1) << 31)
 
 static struct tally *graph_of(
