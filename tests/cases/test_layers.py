@@ -111,7 +111,7 @@ PLANTED = [
     ("shim/process/planted.c", '#include "shim/base/control.h"\n\nint p(char *t) { return strcmp(t, "record"); }\n', "shim/process/planted.c:3"),
     ("shim/process/planted.c", '#include "shim/base/control.h"\nint p(char *t) { return strcmp(t, "recorded") || strcmp(t, cs_ask_record); }\n', None),
     ("shim/base/planted.c", '#include "shim/base/watch.h"\nvoid p(int fd) { write(fd, "hello quiet", 11); }\n', "shim/base/planted.c:2"),
-    ("tools/custream/live/planted.c", '#include "tools/custream/live/listener.h"\nvoid p(struct peer *t) { peer_ask(t, "about"); }\n', "tools/custream/live/planted.c:2"),
+    ("tools/custream/live/planted.c", '#include "tools/custream/live/live.h"\nvoid p(struct peer *t) { peer_ask(t, "about"); }\n', "tools/custream/live/planted.c:2"),
     ("tools/custream/planted.c", '#include "tools/custream/live/peer.h"\nint p(char *t) { return strncmp(t, "ok ", 3); }\n', "tools/custream/planted.c:2"),
     ("tools/custream/planted.c", 'int p(char *t) { return strcmp(t, "record"); }\n', None),
     ("dev/policy-doc/planted.c", '#include "shim/object/stream.h"\n', "dev/policy-doc/planted.c:1"),

@@ -36,6 +36,8 @@ void *array_room(void *array, size_t count, size_t *capacity, size_t size);
         (array)[(count)++] = (__VA_ARGS__))
 /* Returns an array of zeros, the caller's to free, or calls out_of_memory(). */
 void *array_zeros(size_t count, size_t size);
+/* Likewise returns a copy of the text; NULL for NULL. */
+char *kept(const char *text);
 /* Likewise returns an array of UINT32_MAX, which many files call NONE. */
 uint32_t *array_none(size_t count);
 

@@ -16,9 +16,8 @@ static void tables_make(struct tables *t, const struct command_row *command, cha
 {
     size_t count = 0, n = 0, s = 0;
     EACH_ROW(row, command) count++;
-    *t = (struct tables){command, calloc(count + 1, sizeof *t->longs),
-        calloc(count, sizeof *t->names), calloc(count + 2, 3)};
-    if (!t->longs || !t->names || !t->shorts) out_of_memory();
+    *t = (struct tables){command, array_zeros(count + 1, sizeof *t->longs),
+        array_zeros(count, sizeof *t->names), array_zeros(count + 2, 3)};
     if (order) t->shorts[s++] = order;
     t->shorts[s++] = ':'; /* has getopt tell a missing value from an unknown option */
     EACH_ROW(row, command)
@@ -80,13 +79,13 @@ static void say_ambiguous(const char *name, size_t length)
 
 static void say_unknown(const char *word)
 {
-    char room[SHOWN_ROOM];
+    char room[SHOWN_ROOM], who[64];
     const char *name = word + strspn(word, "-");
     struct near near = {.typed = name, .length = strcspn(name, "=")};
     for (const struct option *at = tables.longs; at->name; at++) near_look(&near, at->name);
-    fprintf(stderr, "there is no option \"%s\"", shown(room, word, strcspn(word, "=")));
-    if (near.best) fprintf(stderr, "; did you mean \"--%s\"?\n", near.best);
-    else fprintf(stderr, "; 'custream help %s' lists them\n", tables.command->name);
+    const char *command = tables.command->name;
+    snprintf(who, sizeof who, "custream %s", command);
+    near_complain(&near, who, "option", shown(room, word, strcspn(word, "=")), "--", command);
 }
 
 static void complain_of(const char *word, int answer)
@@ -94,16 +93,18 @@ static void complain_of(const char *word, int answer)
     const struct command_row *row = row_of(tables.command, optopt);
     const size_t length = strcspn(word, "=");
     char room[SHOWN_ROOM];
+    const bool unknown = answer != ':' && (!row || word[1] != '-');
+    if (unknown && !(word[1] == '-' && is_ambiguous(word + 2, length - 2)))
+        return say_unknown(word);
     fprintf(stderr, "custream %s: ", tables.command->name);
-    if (answer == ':') {
-        fprintf(stderr, "\"%s\" needs a value", shown(room, word, length));
-        if (row && row->allowed) fprintf(stderr, ": allowed is %s\n", row->allowed);
-        else fprintf(stderr, "; 'custream help %s' says which\n", tables.command->name);
-    } else if (row && word[1] == '-')
-        fprintf(stderr, "\"%s\" takes no value\n", shown(room, word, length));
-    else if (word[1] == '-' && is_ambiguous(word + 2, length - 2))
-        say_ambiguous(word + 2, length - 2);
-    else say_unknown(word);
+    if (unknown) return say_ambiguous(word + 2, length - 2);
+    shown(room, word, length);
+    if (answer != ':') fprintf(stderr, "\"%s\" takes no value\n", room);
+    else if (row && row->allowed)
+        fprintf(stderr, "\"%s\" needs a value: allowed is %s\n", room, row->allowed);
+    else
+        fprintf(stderr, "\"%s\" needs a value; 'custream help %s' says which\n", room,
+            tables.command->name);
 }
 
 int flags_next(int argc, char **argv, char order)

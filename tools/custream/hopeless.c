@@ -11,12 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether the option has this value. One that ends in ':' stands for all that begin so. */
-static bool is(const struct cs_settled *settled, enum cs_option id, const char *value)
+/* Whether the option has one of these values, "A|B". One that ends in ':' stands for all that begin
+ * so: "sample:" for "sample:50". */
+static bool is(const struct cs_settled *settled, enum cs_option id, const char *values)
 {
-    const size_t n = strlen(value);
     const char *word = cs_option_word(id, settled->value[id]);
-    return n && value[n - 1] == ':' ? !strncmp(word, value, n) : !strcmp(word, value);
+    for (size_t n;; values += n + 1) {
+        n = strcspn(values, "|");
+        if (!strncmp(word, values, n) && (!word[n] || (n && values[n - 1] == ':'))) return true;
+        if (!values[n]) return false;
+    }
 }
 
 /* --- the files of the trace and of metrics; `id` tells which --- */
@@ -139,16 +143,10 @@ static const struct cancel {
     {CS_OPTION_METRICS, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", 0, NULL},
     {CS_OPTION_WINDOW, "ctl", CS_OPTION_CTL, "off", "nobody can ask the process to record",
         CS_OPTION_TRIGGER, NULL},
-    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events", "CUPTI is not used", 0, NULL},
-    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "off", "CUPTI is not used", 0, NULL},
-    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "sample:", "CUPTI is not used", 0, NULL},
-    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events", "CUPTI is not used", 0, NULL},
-    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "sample:", "CUPTI is not used", 0, NULL},
-    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "off", "CUPTI is not used", 0, NULL},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "events", "only CUPTI has times of single nodes", 0,
-        NULL},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "sample:", "only CUPTI has times of single nodes", 0,
-        NULL},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events|off|sample:", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events|off|sample:", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU,
+        "events|sample:", "only CUPTI has times of single nodes", 0, NULL},
     {CS_OPTION_COUNTERS, "streams", CS_OPTION_GPU, "sample:", "counters need the times of all work",
         0, NULL},
     {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "off", "there are no GPU times", 0, NULL},

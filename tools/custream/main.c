@@ -34,10 +34,7 @@ static int unknown(const char *name)
     const char *word = name + strspn(name, "-");
     struct near near = {.typed = word, .length = strlen(word)};
     for (size_t i = 0; i < CS_COUNT(subcommands); i++) near_look(&near, subcommands[i].name);
-    fprintf(stderr, "custream: there is no command \"%s\"", shown(room, name, strlen(name)));
-    if (near.best) fprintf(stderr, "; did you mean \"%s\"?\n", near.best);
-    else fputs("; 'custream help' lists them\n", stderr);
-    return STATUS_UNUSABLE;
+    return near_complain(&near, "custream", "command", shown(room, name, strlen(name)), "", "");
 }
 
 int command_help(int argc, char **argv)

@@ -39,6 +39,16 @@ void near_look(struct near *near, const char *name)
     near->slips = slips;
 }
 
+int near_complain(const struct near *near, const char *name, const char *kind, const char *typed,
+    const char *prefix, const char *command)
+{
+    if (near->best)
+        return complain(
+            name, "there is no %s \"%s\"; did you mean \"%s%s\"?", kind, typed, prefix, near->best);
+    return complain(name, "there is no %s \"%s\"; 'custream help%s%s' lists them", kind, typed,
+        *command ? " " : "", command);
+}
+
 const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length)
 {
     snprintf(room, SHOWN_ROOM, "%.*s", (int)(length < SHOWN_ROOM ? length : SHOWN_ROOM), typed);
@@ -58,12 +68,7 @@ const struct command_row *word_find(
         if (!strcmp(row->name, word)) return row;
         near_look(&near, row->name);
     }
-    shown(room, word, near.length);
-    if (near.best)
-        complain(name, "there is no %s \"%s\"; did you mean \"%s\"?", kind, room, near.best);
-    else
-        complain(name, "there is no %s \"%s\"; 'custream help %s' lists them", kind, room,
-            command->name);
+    near_complain(&near, name, kind, shown(room, word, near.length), "", command->name);
     return NULL;
 }
 

@@ -14,6 +14,10 @@ struct near {
 /* Compares one name. The caller does so for all names, with near->best NULL at first. Of equally
  * close names, takes the first one, or the last one that begins with what was typed. */
 void near_look(struct near *near, const char *name);
+/* Says that there is no such `kind`, and what was likely meant, or that help lists them all.
+ * Returns STATUS_UNUSABLE. */
+int near_complain(const struct near *near, const char *name, const char *kind, const char *typed,
+    const char *prefix, const char *command);
 
 struct command_row;
 /* Returns the row of a command's word. NULL: a line on stderr says that there is no such `kind`. */

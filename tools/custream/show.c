@@ -229,6 +229,13 @@ void *array_zeros(size_t count, size_t size)
     return room;
 }
 
+char *kept(const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy) out_of_memory();
+    return copy;
+}
+
 uint32_t *array_none(size_t count)
 {
     uint32_t *array = array_zeros(count, sizeof *array);

@@ -32,12 +32,10 @@ struct packets {
 
 struct packets *packets_new(void (*put)(void *of, const char *bytes, size_t n), void *of)
 {
-    struct packets *p = calloc(1, sizeof *p);
-    struct cs_pf_entry *entries = calloc(CS_PF_ENTRIES, sizeof *entries);
-    if (!p || !entries) out_of_memory();
-    p->pf.entries = entries;
+    struct packets *p = array_zeros(1, sizeof *p);
     p->put = put;
     p->of = of;
+    p->pf.entries = array_zeros(CS_PF_ENTRIES, sizeof *p->pf.entries);
     cs_pf_begin(&p->pf, CS_GPU_PIDS);
     return p;
 }

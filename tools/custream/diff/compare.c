@@ -27,7 +27,7 @@ const size_t subject_count = sizeof subjects / sizeof *subjects;
 
 const char *const side_name[SIDES] = {"before", "after"};
 
-static text kept(struct comparison *to, const char *words)
+static text keep(struct comparison *to, const char *words)
 {
     return *words ? text_number(&to->texts, words, strlen(words)) : 0;
 }
@@ -72,22 +72,22 @@ static void row_add(struct comparison *to, const struct names *names, const stru
 {
     char words[NAME_MAX_BYTES];
     names_key(names, table, row, words);
-    struct entry *entry = entry_of(to, subject, kept(to, words));
+    struct entry *entry = entry_of(to, subject, keep(to, words));
     const double times = subject->times ? table_number(table, row, subject->times) : NAN;
     entry->now += table_number(table, row, subject->value) * (subject->mean ? times : 1);
     entry->now_times += isnan(times) ? 0 : times;
     entry->is_now = true;
     entry->device = table_number(table, row, "device");
     names_label(table, row, words);
-    entry->label = kept(to, subject->label ? table_text(table, row, subject->label) : words);
-    if (subject->list == LIST_METRICS) entry->unit = kept(to, table_text(table, row, "unit"));
+    entry->label = keep(to, subject->label ? table_text(table, row, subject->label) : words);
+    if (subject->list == LIST_METRICS) entry->unit = keep(to, table_text(table, row, "unit"));
     if (subject->list != LIST_FINDINGS) return;
-    entry->id = kept(to, table_text(table, row, "id"));
-    entry->place = kept(to, table_text(table, row, "stream"));
-    entry->title = kept(to, table_text(table, row, "title"));
-    entry->evidence = kept(to, table_text(table, row, "evidence"));
-    entry->remedy = kept(to, table_text(table, row, "remedy"));
-    entry->page = kept(to, table_text(table, row, "page"));
+    entry->id = keep(to, table_text(table, row, "id"));
+    entry->place = keep(to, table_text(table, row, "stream"));
+    entry->title = keep(to, table_text(table, row, "title"));
+    entry->evidence = keep(to, table_text(table, row, "evidence"));
+    entry->remedy = keep(to, table_text(table, row, "remedy"));
+    entry->page = keep(to, table_text(table, row, "page"));
 }
 
 static void run_end(struct comparison *to, enum side side)
@@ -113,8 +113,8 @@ static void ran_add(
     array_add(to->runs, to->run_count, to->run_capacity,
         (struct ran){.side = side,
             .files = files,
-            .program = kept(to, table_text(run, 0, "program")),
-            .whole = kept(to, table_text(run, 0, "whole")),
+            .program = keep(to, table_text(run, 0, "program")),
+            .whole = keep(to, table_text(run, 0, "whole")),
             .pid = table_number(run, 0, "pid"),
             .wall = table_number(run, 0, "wall_ns")});
     to->side_runs[side]++;
@@ -139,7 +139,7 @@ static void devices_add(struct comparison *to, enum side side, const struct repo
     const struct table *table = report_find(report, "devices");
     for (size_t row = 0; table && row < table->row_count; row++) {
         struct device_times *device = device_of(to, table_number(table, row, "device"));
-        device->name = kept(to, table_text(table, row, "name"));
+        device->name = keep(to, table_text(table, row, "name"));
         device_run_add(device, side,
             (struct device_run){
                 table_number(table, row, "span_ns"), table_number(table, row, "busy_ns")});

@@ -1,8 +1,9 @@
-#define _GNU_SOURCE /* memmem, strverscmp */
+#define _GNU_SOURCE /* memmem, strverscmp, vasprintf */
 #include "tools/custream/inspect/image.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,13 +11,6 @@
 #include "tools/custream/command.h"
 
 /* --- lists of texts --- */
-
-char *kept(const char *text)
-{
-    char *copy = text ? strdup(text) : NULL;
-    if (text && !copy) out_of_memory();
-    return copy;
-}
 
 bool strings_have(const struct strings *strings, const char *text)
 {
@@ -29,6 +23,17 @@ void strings_add(struct strings *strings, const char *text)
 {
     if (strings_have(strings, text)) return;
     array_add(strings->at, strings->count, strings->capacity, kept(text));
+}
+
+void strings_print(struct strings *strings, const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0) out_of_memory();
+    va_end(arguments);
+    strings_add(strings, text);
+    free(text);
 }
 
 static int by_text(const void *a, const void *b)

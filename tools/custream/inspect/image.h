@@ -16,12 +16,11 @@ struct strings {
 /* Whether the text is in the list. */
 bool strings_have(const struct strings *strings, const char *text);
 void strings_add(struct strings *strings, const char *text);
+void strings_print(struct strings *strings, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Sorts numbers in the texts by value: sm_90 before sm_100. */
 void strings_sort(struct strings *strings);
 void strings_free(struct strings *strings);
-
-/* Like strdup(), but exits if memory runs out; NULL for NULL. */
-char *kept(const char *text);
 
 /* The calls of CUDA that custream knows, from the tables that the library is made of. */
 enum api_level { API_DRIVER, API_RUNTIME, API_LEVELS };

@@ -185,7 +185,7 @@ static void load(struct tree *tree, const char *name, size_t by)
         .name = name,
         .machine = tree->loaded[0].image.machine,
         .bits = tree->loaded[0].image.bits};
-    char error[256], *why;
+    char error[256];
     if (is_loaded(tree, name)) return;
     if (!find(&search, by)) {
         strings_add(&tree->missing, name);
@@ -199,9 +199,7 @@ static void load(struct tree *tree, const char *name, size_t by)
         return;
     }
     image_free(&loaded->image);
-    if (asprintf(&why, "%s: %s", search.found, error) < 0) out_of_memory();
-    strings_add(&tree->refused, why);
-    free(why);
+    strings_print(&tree->refused, "%s: %s", search.found, error);
 }
 
 bool tree_make(struct tree *tree, const char *path, char error[256])

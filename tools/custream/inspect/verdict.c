@@ -1,23 +1,10 @@
 #define _GNU_SOURCE /* asprintf */
 #include "tools/custream/inspect/inspect.h"
 
-#include <stdarg.h>
 #include <unistd.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/program.h"
-
-static void __attribute__((format(printf, 2, 3))) add(
-    struct strings *strings, const char *format, ...)
-{
-    char *text;
-    va_list arguments;
-    va_start(arguments, format);
-    if (vasprintf(&text, format, arguments) < 0) out_of_memory();
-    va_end(arguments);
-    strings_add(strings, text);
-    free(text);
-}
 
 /* Writes the version as " 13.0"; 0: "". */
 static const char *version_text(unsigned version, char room[16])
@@ -40,25 +27,28 @@ void reach_of(const struct tree *tree, size_t place, struct strings *ways)
 {
     const struct image *image = &tree->loaded[place].image;
     char version[16];
-    if (image->is_libcuda) add(ways, "it is the driver's library");
+    if (image->is_libcuda) strings_print(ways, "it is the driver's library");
     if (image->is_cudart)
-        add(ways, "it is the CUDA runtime%s, shared", version_text(image->cudart_version, version));
+        strings_print(
+            ways, "it is the CUDA runtime%s, shared", version_text(image->cudart_version, version));
     if (image->carries_cudart)
-        add(ways, "the CUDA runtime%s is linked into it (static), and opens libcuda.so.1",
+        strings_print(ways, "the CUDA runtime%s is linked into it (static), and opens libcuda.so.1",
             version_text(image->cudart_version, version));
     for (size_t i = 0; i < image->needed.count; i++) {
         const char *name = image->needed.at[i];
         const struct loaded *found = loaded_as(tree, name);
-        if (!strncmp(name, "libcuda.so", 10)) add(ways, "linked to the driver, %s", name);
+        if (!strncmp(name, "libcuda.so", 10)) strings_print(ways, "linked to the driver, %s", name);
         else if (!strncmp(name, "libcudart", 9))
-            add(ways, "linked to the shared CUDA runtime%s, %s",
+            strings_print(ways, "linked to the shared CUDA runtime%s, %s",
                 version_text(found ? found->image.cudart_version : 0, version), name);
     }
     if (image->carries_cudart || image->is_cudart || image->is_libcuda || !image->opens) return;
     if (image->names_libcuda)
-        add(ways, "may open libcuda.so while it runs: it has that name, and calls dlopen");
+        strings_print(
+            ways, "may open libcuda.so while it runs: it has that name, and calls dlopen");
     if (image->names_cudart)
-        add(ways, "may open libcudart.so while it runs: it has that name, and calls dlopen");
+        strings_print(
+            ways, "may open libcudart.so while it runs: it has that name, and calls dlopen");
 }
 
 const char *default_stream_of(const struct image *image)
@@ -108,16 +98,22 @@ static void sees_make(struct verdict *verdict, const struct together *all)
 {
     struct strings *sees = &verdict->sees;
     if (all->reaches)
-        add(sees, "each call of the driver on streams and events, whoever makes it, with its work "
-                  "on the GPU");
-    else add(sees, "no CUDA as far as these files tell; what it opens while it runs is seen then");
-    if (all->shared_runtime) add(sees, "the calls of the shared CUDA runtime around them");
+        strings_print(sees,
+            "each call of the driver on streams and events, whoever makes it, with its work "
+            "on the GPU");
+    else
+        strings_print(
+            sees, "no CUDA as far as these files tell; what it opens while it runs is seen then");
+    if (all->shared_runtime)
+        strings_print(sees, "the calls of the shared CUDA runtime around them");
     if (all->static_runtime)
-        add(sees, all->shared_runtime
+        strings_print(
+            sees, all->shared_runtime
                       ? "the calls of the CUDA runtime that is linked in: with --runtime=cupti"
                       : "the calls of the CUDA runtime that is linked in: by CUPTI, where GPU "
                         "times come from it");
-    if (all->opens_apart) add(sees, "nothing of libraries in a namespace of their own (dlmopen)");
+    if (all->opens_apart)
+        strings_print(sees, "nothing of libraries in a namespace of their own (dlmopen)");
 }
 
 /* Returns the word with quotes if a shell needs them; the caller frees it. */
@@ -175,14 +171,15 @@ void verdict_make(struct verdict *verdict, const struct tree *tree)
     char *word = word_of(verdict);
     if (tree) sees_make(verdict, &all);
     else
-        add(&verdict->sees,
+        strings_print(&verdict->sees,
             "what its modules and the programs that it starts do with CUDA: inspect those files");
-    if (all.own_pointers) add(&verdict->run, "LD_PRELOAD=libcustream_shim_dlsym.so %s", word);
+    if (all.own_pointers)
+        strings_print(&verdict->run, "LD_PRELOAD=libcustream_shim_dlsym.so %s", word);
     else
-        add(&verdict->run, "custream run%s -- %s",
+        strings_print(&verdict->run, "custream run%s -- %s",
             all.static_runtime && all.shared_runtime ? " --runtime=cupti" : "", word);
     if (all.legacy && verdict->subject == SUBJECT_PROGRAM && !all.own_pointers) {
-        add(&verdict->run, "custream run --default-stream=audit -- %s", word);
+        strings_print(&verdict->run, "custream run --default-stream=audit -- %s", word);
         verdict->audit = verdict->run.at[verdict->run.count - 1];
     }
     free(word);

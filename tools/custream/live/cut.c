@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* O_TMPFILE, SEEK_HOLE */
-#include "tools/custream/live/cut.h"
+#include "tools/custream/live/live.h"
 #include "shim/base/claim.h"
 #include "shim/base/options.h"
 #include "shim/base/owner.h"
@@ -9,7 +9,6 @@
 #include "tools/custream/trace/ends.h"
 #include "tools/custream/trace/gz.h"
 #include "tools/custream/verdict.h"
-#include "tools/custream/mend/mend.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -22,9 +21,9 @@
 
 enum { FD_ROOM = 32, TRIES = 100, PAUSE_NS = 10000000 };
 
-static bool known(const struct file_at *file) { return file->device || file->inode; }
+static bool known(const struct file_id *file) { return file->device || file->inode; }
 
-static int look(const char *path, const struct file_at *file)
+static int look(const char *path, const struct file_id *file)
 {
     struct stat about;
     const int fd = open(path, O_PATH | O_CLOEXEC);
@@ -44,7 +43,7 @@ static DIR *folder_of(char *path, int n, const char *more)
 
 /* Looks for the file among the descriptors of each thread, as the thread that writes the trace has
  * a table of its own. */
-static int look_at_descriptors(int pid, const struct file_at *file)
+static int look_at_descriptors(int pid, const struct file_id *file)
 {
     char path[128];
     int found = -1;
@@ -65,7 +64,7 @@ static int look_at_descriptors(int pid, const struct file_at *file)
     return found;
 }
 
-int trace_find(int pid, const char *trace, const struct file_at *file, char path[TRACE_ROOM])
+int trace_find(int pid, const char *trace, const struct file_id *file, char path[TRACE_ROOM])
 {
     char root[64];
     if (*trace != '/') return errno = ENOENT, -1;
@@ -244,8 +243,7 @@ struct taken {
 
 static void take(struct taken *taken, int fd, const char *name, int pid)
 {
-    struct one one = {.fd = fd, .pid = pid, .shown = strdup(name)};
-    if (!one.shown) out_of_memory();
+    struct one one = {.fd = fd, .pid = pid, .shown = kept(name)};
     snprintf(one.path, sizeof one.path, "/proc/self/fd/%d", fd);
     array_add(taken->each, taken->count, taken->capacity, one);
 }
@@ -336,12 +334,12 @@ static int extract_find(struct extract *extract, char path[TRACE_ROOM])
         const bool same =
             !told || (about.device == extract->file.device && about.inode == extract->file.inode);
         if (same && !told && fd < 0 && extract->base)
-            fd = trace_find(extract->pid, extract->trace, &(struct file_at){0}, path),
+            fd = trace_find(extract->pid, extract->trace, &(struct file_id){0}, path),
             error = errno;
         if (same) fd = trace_readable(fd), error = fd < 0 && errno != EBADF ? errno : error;
         if (same || strcmp(about.trace, extract->trace)) break;
         if (fd >= 0) close(fd);
-        extract->file = (struct file_at){about.device, about.inode};
+        extract->file = (struct file_id){about.device, about.inode};
         extract->events_end = about.events_end;
     }
     if (fd >= 0 && extract_is(fd, extract)) return fd;

@@ -1,6 +1,5 @@
 /* custream dump: writes what processes recorded last, from their files. The processes go on. */
-#include "tools/custream/live/listener.h"
-#include "tools/custream/live/cut.h"
+#include "tools/custream/live/live.h"
 
 static const char NAME[] = "custream dump";
 

@@ -1,6 +1,5 @@
 /* custream hang: shows what processes are doing now, from their files. The processes go on. */
-#include "tools/custream/live/listener.h"
-#include "tools/custream/live/cut.h"
+#include "tools/custream/live/live.h"
 #include "tools/custream/model/unfinished.h"
 #include "tools/custream/report/report.h"
 

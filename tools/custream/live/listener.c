@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
-#include "tools/custream/live/listener.h"
-#include "tools/custream/live/cut.h"
+#include "tools/custream/live/live.h"
 #include "shim/base/owner.h"
 #include "tools/custream/near.h"
 #include "tools/custream/flags.h"
@@ -183,7 +182,7 @@ long long listener_file_size(const struct listener *listener)
     char path[TRACE_ROOM];
     const int fd = listener->answers && *listener->about.trace
                        ? trace_find(listener->peer.pid, listener->about.trace,
-                             &(struct file_at){listener->about.device, listener->about.inode}, path)
+                             &(struct file_id){listener->about.device, listener->about.inode}, path)
                        : -1;
     const long long size = fd < 0 || fstat(fd, &about) ? -1 : (long long)about.st_size;
     if (fd >= 0) close(fd);

@@ -16,11 +16,6 @@ struct peer {
     char error[512];
 };
 
-/* Identifies a file, whatever its name is; zeros: not known. */
-struct file_at {
-    unsigned long long device, inode;
-};
-
 /* The answer of a process about itself: the fields of control.def. A field that an older library
  * does not send is 0 or "". Texts point into `line`. rank: -1 if it has none; trace: "" if there is
  * no file. */

@@ -1,7 +1,7 @@
 /* custream ps: lists the processes that listen, and what they record. */
 #include "tools/custream/flags.h"
 #include "tools/custream/verdict.h"
-#include "tools/custream/live/listener.h"
+#include "tools/custream/live/live.h"
 
 #include <locale.h>
 
@@ -13,34 +13,27 @@ enum {
 
 enum { PID, RANK, PROGRAM, RECORDING, CALLS, SIZE, FILE_, COLUMNS };
 
-static char *copy(const char *text)
-{
-    char *made = strdup(text);
-    if (!made) out_of_memory();
-    return made;
-}
-
 static void cells_make(char *cells[COLUMNS], const struct listener *listener)
 {
     char number[32], state[256], size[SIZE_ROOM];
     const struct about *about = &listener->about;
     const bool answers = listener->answers;
     snprintf(number, sizeof number, "%d", listener->peer.pid);
-    cells[PID] = copy(number);
+    cells[PID] = kept(number);
     snprintf(number, sizeof number, "%d", about->rank);
-    cells[RANK] = copy(answers && about->rank >= 0 ? number : "-");
-    cells[PROGRAM] = copy(listener->command);
+    cells[RANK] = kept(answers && about->rank >= 0 ? number : "-");
+    cells[PROGRAM] = kept(listener->command);
     if (!answers) snprintf(state, sizeof state, "not known (%.200s)", listener->peer.error);
     else if (about->recording) snprintf(state, sizeof state, "on");
     else snprintf(state, sizeof state, "off (%.200s)", about->why_not);
-    cells[RECORDING] = copy(state);
+    cells[RECORDING] = kept(state);
     snprintf(number, sizeof number, "%llu", about->recorded);
-    cells[CALLS] = copy(answers ? number : "-");
-    cells[SIZE] = copy(size_text(size, listener_file_size(listener)));
-    cells[FILE_] = copy(answers && *about->trace ? about->trace : "-");
+    cells[CALLS] = kept(answers ? number : "-");
+    cells[SIZE] = kept(size_text(size, listener_file_size(listener)));
+    cells[FILE_] = kept(answers && *about->trace ? about->trace : "-");
 }
 
-static void row_print(char *const cells[COLUMNS], const int width[COLUMNS])
+static void line_print(char *const cells[COLUMNS], const int width[COLUMNS])
 {
     for (int c = 0; c < FILE_; c++) {
         const bool number = c == PID || c == RANK || c == CALLS || c == SIZE;
@@ -64,9 +57,9 @@ static void table_print(const struct listeners *listeners)
         for (int c = 0; c < COLUMNS; c++)
             if (width[c] < text_columns(rows[i][c])) width[c] = text_columns(rows[i][c]);
     }
-    row_print(heads, width);
+    line_print(heads, width);
     for (size_t i = 0; i < listeners->count; i++) {
-        row_print(rows[i], width);
+        line_print(rows[i], width);
         for (int c = 0; c < COLUMNS; c++) free(rows[i][c]);
     }
     free(rows);

@@ -1,7 +1,6 @@
 /* custream record: a process records while it is connected, so no longer than this command runs. */
 #define _GNU_SOURCE /* ppoll */
-#include "tools/custream/live/listener.h"
-#include "tools/custream/live/cut.h"
+#include "tools/custream/live/live.h"
 #include "tools/custream/trace/row.h"
 
 #include <poll.h>

@@ -3,7 +3,7 @@
 #include "shim/base/append.h"
 #include "tools/custream/near.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/live/cut.h"
+#include "tools/custream/live/live.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,16 +128,6 @@ static bool may_replace(const char *name)
         name, (double)left * 1e-9);
 }
 
-static bool written(int fd, const char *text)
-{
-    for (size_t n = strlen(text); n;) {
-        const ssize_t done = write(fd, text, n);
-        if (done <= 0) return false;
-        text += done, n -= (size_t)done;
-    }
-    return true;
-}
-
 /* Writes the file. All may read it: root may write it for processes of a job's user. */
 static bool put(const char *name, const char *text)
 {
@@ -145,7 +135,7 @@ static bool put(const char *name, const char *text)
     if (!beside) out_of_memory();
     strcat(strcpy(beside, name), ".XXXXXX");
     const int fd = mkostemp(beside, O_CLOEXEC);
-    bool good = fd >= 0 && written(fd, text) && !fchmod(fd, 0644);
+    bool good = fd >= 0 && dprintf(fd, "%s", text) >= 0 && !fchmod(fd, 0644);
     if (fd >= 0) good = !close(fd) && good && !rename(beside, name);
     const int error = errno;
     if (!good && fd >= 0) unlink(beside);

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* asprintf, pipe2 */
-#include "tools/custream/open/browser.h"
+#include "tools/custream/open/open.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +11,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/module.h"
 #include "tools/custream/program.h"
+#include "tools/custream/verdict.h"
 
 enum { BROWSER_ROOM = 1024, WORDS_MOST = 16 };
 
@@ -133,26 +133,20 @@ static const char PIN[] = "dev.perfetto.PinTracksByRegex";
 static const char UNRESERVED[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
 
-/* Replaces each byte that is neither unreserved nor in `kept` with %XX. */
-static char *encode(const char *text, const char *kept)
+char *link_part(const char *text, const char *kept)
 {
-    char *to = malloc(3 * strlen(text) + 1), *at = to;
-    if (!to) out_of_memory();
+    char *to = array_zeros(3 * strlen(text) + 1, 1), *at = to;
     for (; *text; text++) {
         if (strchr(UNRESERVED, *text) || strchr(kept, *text)) *at++ = *text;
         else at += sprintf(at, "%%%02X", (unsigned char)*text);
     }
-    *at = 0;
     return to;
 }
-
-char *link_part(const char *name) { return encode(name, ""); }
 
 /* A regular expression for a track: Perfetto may add a number, and write a backslash twice. */
 static char *pattern_of(const char *name)
 {
-    char *to = malloc(8 * strlen(name) + sizeof "^( \\d+)?$"), *at = to;
-    if (!to) out_of_memory();
+    char *to = array_zeros(8 * strlen(name) + sizeof "^( \\d+)?$", 1), *at = to;
     *at++ = '^';
     for (; *name; name++) {
         if (*name == '\\') at = stpcpy(at, "\\\\{1,2}");
@@ -169,10 +163,9 @@ static cJSON *pin_command(const char *name)
 {
     char *pattern = pattern_of(name);
     const char *const arguments[] = {pattern};
-    cJSON *command = cJSON_CreateObject(), *list = cJSON_CreateStringArray(arguments, 1);
-    if (!list || !cJSON_AddStringToObject(command, "id", PIN) ||
-        !cJSON_AddItemToObject(command, "args", list))
-        out_of_memory();
+    cJSON *command = cJSON_CreateObject();
+    json_add(command, "id", cJSON_CreateString(PIN));
+    json_add(command, "args", cJSON_CreateStringArray(arguments, 1));
     free(pattern);
     return command;
 }
@@ -184,7 +177,7 @@ static char *pin_commands(const char *const *names, size_t count)
         if (!cJSON_AddItemToArray(list, pin_command(names[i]))) out_of_memory();
     char *plain = cJSON_PrintUnformatted(list);
     if (!plain) out_of_memory();
-    char *encoded = encode(plain, "");
+    char *encoded = link_part(plain, "");
     cJSON_free(plain);
     cJSON_Delete(list);
     return encoded;
@@ -192,7 +185,8 @@ static char *pin_commands(const char *const *names, size_t count)
 
 char *link_make(const char *ui, const char *trace, const char *const *pinned, size_t count)
 {
-    char *url = encode(trace, ":/"), *commands = count ? pin_commands(pinned, count) : NULL, *link;
+    char *url = link_part(trace, ":/"), *commands = count ? pin_commands(pinned, count) : NULL,
+         *link;
     if (asprintf(&link, "%s#!/?url=%s%s%s", ui, url, commands ? "&startupCommands=" : "",
             commands ? commands : "") < 0)
         out_of_memory();

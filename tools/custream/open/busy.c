@@ -1,4 +1,4 @@
-#include "tools/custream/open/busy.h"
+#include "tools/custream/open/open.h"
 
 #include "tools/custream/command.h"
 #include "tools/custream/lanes.h"

@@ -12,9 +12,8 @@
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/module.h"
-#include "tools/custream/open/browser.h"
-#include "tools/custream/open/busy.h"
-#include "tools/custream/open/server.h"
+#include "tools/custream/near.h"
+#include "tools/custream/open/open.h"
 #include "tools/custream/trace/newest.h"
 
 static const char NAME[] = "custream open", UI[] = "https://ui.perfetto.dev/";
@@ -36,23 +35,18 @@ struct request {
 
 /* --- options --- */
 
-static int number_read(int *number, const char *option, const char *text, int most)
+static int number_take(int *number, const char *option, const char *text, int most)
 {
-    char *end;
-    errno = 0;
-    const long value = strtol(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || value > most)
-        return complain(NAME, "--%s='%s': a number from 0 to %d is wanted", option, text, most);
-    *number = (int)value;
-    return STATUS_OK;
+    if (number_read(text, 0, number) && *number <= most) return STATUS_OK;
+    return complain(NAME, "--%s='%s': a number from 0 to %d is wanted", option, text, most);
 }
 
 static int request_read(struct request *request, int argc, char **argv)
 {
     int flag, status = STATUS_OK;
     while (status == STATUS_OK && (flag = flags_next(argc, argv, 0)) != -1) {
-        if (flag == FLAG_PORT) status = number_read(&request->port, "port", optarg, PORT_MOST);
-        else if (flag == FLAG_PIN) status = number_read(&request->pin, "pin", optarg, PIN_MOST);
+        if (flag == FLAG_PORT) status = number_take(&request->port, "port", optarg, PORT_MOST);
+        else if (flag == FLAG_PIN) status = number_take(&request->pin, "pin", optarg, PIN_MOST);
         else if (flag == FLAG_OFFLINE)
             request->offline = request->stay = true, request->ui = optarg;
         else if (flag == FLAG_NO_BROWSER) request->no_browser = true;
@@ -227,7 +221,7 @@ static char *link_of(const struct request *request, const struct server *server,
     const int preset = request->file_count < PIN_DEFAULT ? PIN_DEFAULT / request->file_count : 1;
     const size_t count =
         busy_names(busy, names, (size_t)(request->pin >= 0 ? request->pin : preset));
-    char *name = link_part(server->name), *trace, *ui, *link;
+    char *name = link_part(server->name, ""), *trace, *ui, *link;
     const unsigned port = request->offline ? server->port : UI_PORT;
     if (asprintf(&trace, "http://127.0.0.1:%u/%s/%s", port, server->token, name) < 0)
         out_of_memory();

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* pipe2 */
-#include "tools/custream/open/server.h"
+#include "tools/custream/open/open.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

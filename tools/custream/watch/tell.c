@@ -113,19 +113,13 @@ static void tell_verdict(const char *shown, const struct cs_verdict *verdict, bo
 /* Tells of a trace without a readable end. Gives no advice if another file has that name. */
 static void tell_unread(const struct told_trace *trace, const char *shown)
 {
-    char line[LINE_MOST + 1];
-    size_t n = cs_verdict_put(line, LINE_MOST, 0, "custream: %s: ", shown);
-    if (trace->by) n = cs_verdict_put(line, LINE_MOST, n, "ended by %s; ", trace->by);
-    if (!trace->there)
-        n = cs_verdict_put(line, LINE_MOST, n,
-            "the file of the trace has another name, was removed, or is in mounts of the program's "
-            "own");
-    else if (trace->apart)
-        n = cs_verdict_put(line, LINE_MOST, n, "it has no end that can be read. " IS_APART);
-    else
-        n = cs_verdict_put(
-            line, LINE_MOST, n, "it has no end that can be read: custream check %s", shown);
-    put_line(line, n);
+    const char *by = trace->by;
+    say("custream: %s: %s%s%s%s%s", shown, by ? "ended by " : "", by ? by : "", by ? "; " : "",
+        !trace->there  ? "the file of the trace has another name, was removed, or is in mounts of "
+                         "the program's own"
+        : trace->apart ? "it has no end that can be read. " IS_APART
+                       : "it has no end that can be read: custream check ",
+        trace->there && !trace->apart ? shown : "");
 }
 
 void tell_trace(struct told *told, const struct told_trace *trace)
