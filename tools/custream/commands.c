@@ -66,7 +66,7 @@ static int head_make(char head[HEAD_ROOM], const struct command_row *row)
                                        row_name(room, row), row->argument);
 }
 
-/* The column at which texts of these rows begin: below the names (8) with the library's options. */
+/* The column of such rows' texts: 8, below the names, if the command has library options. */
 static int column_of(const struct command_row *command, enum row_kind kind)
 {
     char head[HEAD_ROOM];

@@ -40,10 +40,11 @@ struct command_row {
     const char *name;     /* "fail-if"; of an option of the library: "TRACE_MAX" */
     const char *argument; /* "=FILE", "[=FILE]" or ""; of a command: its `place` in commands.def */
     const char *text;     /* NULL: the row is not shown */
-    const char *allowed;  /* for the complaint about a missing argument; NULL: it says none */
+    const char *allowed;  /* what is allowed, for the complaint about a missing argument; NULL: it
+                             does not say */
 };
 
-/* The row of the next command, or of the first one for NULL; its own rows follow. NULL: none. */
+/* Returns the next command's row, for NULL the first one's; NULL: none. Its own rows follow it. */
 const struct command_row *command_next(const struct command_row *command);
 const struct command_row *command_find(const char *name);
 #define EACH_ROW(row, command) for (const struct command_row *row = (command) + 1; row->kind != \

@@ -33,7 +33,8 @@ static bool unwritable(const struct cs_settled *settled, enum cs_option id, cons
     return true;
 }
 
-/* Whether a folder cannot be used, with a complaint. `whole`: the file comes into it, not below. */
+/* Complains if a folder is unusable; true: it did. `whole`: the file is made right in the
+ * folder. */
 static bool folder_hopeless(
     const struct cs_settled *settled, enum cs_option id, const char *folder, bool whole)
 {
@@ -72,7 +73,7 @@ static const char *pattern_begin(const char *pattern, char path[PATH_MAX])
     return pattern;
 }
 
-/* Whether the library would refuse the file, at the first call of CUDA; with a complaint. */
+/* Complains of a file that the library would refuse at the first call of CUDA. True: it did. */
 static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
     static struct cs_claim claim;
@@ -93,7 +94,7 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 
 /* --- libraries that options name --- */
 
-/* Whether a library cannot be opened, with a complaint. The loader searches for names without /. */
+/* Complains of a library that cannot be opened; true: it did. The loader finds names without /. */
 static bool library_hopeless(enum cs_option id, const char *path)
 {
     struct stat about;

@@ -1,4 +1,4 @@
-/* Lanes of a GPU. Ours are named with their stream (shim/base/lane.h); others' are their stream. */
+/* Lanes of a GPU. Our traces name each lane's stream; in other tools' traces it is the tid. */
 #ifndef CS_TOOLS_LANES_H
 #define CS_TOOLS_LANES_H
 

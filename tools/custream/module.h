@@ -4,10 +4,11 @@
 
 #include <cjson/cJSON.h>
 
-/* CUSTREAM_PYTHON, which the wheel or the user sets, or "python3". */
+/* Returns CUSTREAM_PYTHON, which the wheel or the user sets, or "python3". */
 const char *python_name(void);
 
-/* All options of the command argv[0], by name: a text or true. Words stand at argv[optind]. */
+/* Returns the options of the command argv[0], by name: a text or true. Words stand at
+ * argv[optind]. */
 cJSON *module_options(int argc, char **argv);
 
 /* Becomes Python and calls custream.MODULE's command(). Returns, with a complaint, if it fails. */

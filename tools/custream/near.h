@@ -35,7 +35,8 @@ bool policy_text_read(const char *command, const char *name, char *text, size_t 
 /* Reads a file, or standard input for "-", as a text. False with errno. */
 bool text_read(const char *name, char *text, size_t room);
 
-/* Reads "1.5", "20ms", "2m" or "1h", up to three years, in ns. `behind`: its end. False: none. */
+/* Reads "1.5", "20ms", "2m" or "1h", up to three years, in ns. `behind`: the text behind it. False:
+ * the text begins with no such time. */
 bool duration_read(const char *text, const char **behind, int64_t *ns);
 /* Reads the value of --OPTION, a time above 0. False: the complaint was printed. */
 bool duration_take(const char *command, const char *option, const char *text, int64_t *ns);

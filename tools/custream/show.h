@@ -49,9 +49,9 @@ bool text_ends(const char *text, const char *ending);
 int text_columns(const char *text); /* how many columns of a terminal the text takes */
 void text_put(FILE *file, const char *text);
 enum cut { CUT_MIDDLE, CUT_END };
-/* Prints at most so many columns, with an ellipsis at the cut. Returns how many it took. */
+/* Prints a text in at most `columns`, with an ellipsis at the cut. Returns how many it took. */
 int text_put_cut(FILE *file, const char *text, int columns, enum cut cut);
-/* Prints a text in lines. `used` columns of the first are taken; the others are indented. */
+/* Prints a text in lines. `used` columns of the first line are taken; the others are indented. */
 void text_put_wrapped(FILE *file, const char *text, int columns, int indent, int used);
 
 /* Returns the width of standard output: its terminal's columns, else COLUMNS, else 100. */

@@ -6,7 +6,7 @@
 
 #include "shim/base/verdict.h"
 
-/* A member of a JSON object, or NULL; its number, or -1, or 0; its text, or NULL. */
+/* Return a member of a JSON object, or NULL; its number, else -1 or 0; its text, or NULL. */
 const cJSON *member_of(const cJSON *object, const char *name);
 double number_in(const cJSON *object, const char *name);
 double number_or_0(const cJSON *object, const char *name);

@@ -280,7 +280,7 @@ static bool async_add(const struct event *event, uint64_t span, char phase, bool
     return true;
 }
 
-/* Judges an end of an async span. Its id is a number or a string: `id`, or in id2. */
+/* Judges an end of an async span. Its id is a number or a string, in `id` or in id2. */
 static bool judge_async(const struct event *event)
 {
     yyjson_val *id = yyjson_obj_get(event->object, "id"),

@@ -369,7 +369,7 @@ static bool parts_agree(const struct judged *j)
                number_in(j->totals, "parts_deleted"), j->part);
 }
 
-/* Judges the totals of leaked objects: the sums of their groups, of which some may be cut. */
+/* Judges that each total of leaked objects is the sum of its groups, or more if the list is cut. */
 static bool leaks_agree(const struct judged *j)
 {
     static const char *const kinds[][2] = {

@@ -89,7 +89,7 @@ static yyjson_val *member(const struct packets *p, const char *name)
     return yyjson_obj_get(p->row, name);
 }
 
-/* The value as JSON, valid until the next call; of shown() only its begin. */
+/* Returns the value as JSON, until the next call. shown(): only the begin, for a complaint. */
 static const char *text_of(struct packets *p, yyjson_val *value)
 {
     p->text.length = 0;
@@ -452,7 +452,7 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     return good;
 }
 
-/* Puts a row of names, labels or order. The value has to be the first member of args. */
+/* Puts an M row: a name, labels or a sort index. The value has to be the first member of args. */
 static bool meta(struct packets *p, struct event *e)
 {
     static const struct {

@@ -71,7 +71,7 @@ static int request_read(struct request *request, int argc, char **argv)
 
 /* --- runs --- */
 
-/* Moves files[0]'s run to the front: how many files. A file without a time base is its own run. */
+/* Moves the files of files[0]'s run to the front. Returns how many; 1 if it has no time base. */
 static int run_gather(char **files, struct identity *identities, int count)
 {
     int parts = 1;
@@ -89,7 +89,7 @@ static int run_gather(char **files, struct identity *identities, int count)
     return parts;
 }
 
-/* Reads whose files a side has. A single file is read once, so it may be a pipe. */
+/* Reads the identities of a side's files if there are several. A single file may be a pipe. */
 static int identities_read(char *const *files, struct identity *identities, int count)
 {
     char error[256];

@@ -100,7 +100,7 @@ static inline const char *comparison_text(const struct comparison *comparison, t
 void comparison_end(struct comparison *comparison);
 
 /* A row's values on a side. `value`: the median over the side's runs, of an even number the lower
- * middle value; NAN: a run does not know it. times: how many a run, on average. */
+ * of the two in the middle; NAN: a run does not know it. times: how often in a run, on average. */
 struct entry_side {
     double value, lowest, highest, times, mean;
 };
@@ -120,8 +120,8 @@ enum verdict {
 };
 enum verdict entry_verdict(const struct comparison *comparison, const struct entry *entry);
 
-/* --- names.c: keys for rows that are the same in all runs of a program. Threads and streams go by
- * name. Streams of the same name are numbered in the order of their first work. --- */
+/* --- names.c: keys for rows. A row has the same key in all runs of a program: threads and streams
+ * go by name, streams of one name by a number in the order of their first work. --- */
 
 enum { NAME_MAX_BYTES = 16384 }; /* the size of a key or label; longer ones are cut */
 

@@ -115,7 +115,7 @@ static void put_stream(struct line *to, const struct names *names, const char *t
     line_add(to, "%s", as ? as : plain);
 }
 
-/* Puts "WORK on STREAM". A kernel's name may have " on " too: a stream follows the right one. */
+/* Puts "WORK on STREAM". WORK may have " on " in it too: a stream's name follows the right one. */
 static void put_work(struct line *to, const struct names *names, const char *text)
 {
     static const char on[] = " on ";

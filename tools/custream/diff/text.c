@@ -39,7 +39,8 @@ static void side_put(
     }
 }
 
-/* A unit for times, all in its thousandths, so that busy and idle time as shown add up. */
+/* A unit for times. All are rounded to its thousandths, so that shown busy and idle times add
+ * up. */
 struct scale {
     const char *unit;
     double ns; /* nanoseconds in a thousandth of the unit */
@@ -100,7 +101,7 @@ static void device_put(
 
 enum { COLUMNS_MAX = 16 };
 
-/* Puts only the columns of `keys` (ends with NULL): a terminal's line has no room for all. */
+/* Puts a table's columns `keys` (ends with NULL), as a terminal's line has no room for all. */
 static void part_put(
     FILE *file, const struct print *print, const struct table *table, const char *const *keys)
 {

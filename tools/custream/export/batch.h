@@ -31,7 +31,7 @@ void batch_put(enum export_column column, int64_t value);
 void batch_put_real(enum export_column column, double value);
 void batch_put_text(enum export_column column, text value); /* a value of 0 puts null */
 
-/* Puts the values that have a key in columns.def. `base`: what to add to times. */
+/* Puts the row's values whose columns have a key in columns.def. `base`: added to times. */
 void batch_take(enum export_table table, const struct trace_row *row, int64_t base);
 
 /* Ends the current row of the table. Writes the batch if it is full. */

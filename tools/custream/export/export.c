@@ -30,9 +30,9 @@ struct export
     text words[WORD_COUNT];
     bool begun; /* the first row has come */
     int64_t base;
-    struct numbers thread_names; /* by process and thread */
-    struct numbers file_of;      /* for a merged trace: by pid, the number of the file in it */
-    struct numbers sample_of;    /* by that number: of how many calls one has GPU times */
+    struct numbers thread_names; /* names of threads, by process and thread */
+    struct numbers file_of;      /* for a merged trace: the number of the file in it, by pid */
+    struct numbers sample_of; /* of how many calls one has GPU times, by the number of the file */
     uint32_t file; /* the number of the current file; NONE: no merged trace, or no row yet */
     bool merged;
 };
@@ -195,7 +195,7 @@ static void file_ends(struct export *of)
     for (enum export_table table = 0; table < TABLE_COUNT; table++) batch_flush(table);
 }
 
-/* Begins another file of a merged trace if the row is of it: files follow each other. */
+/* If the row is of another file of a merged trace, begins that file. A file's rows are together. */
 static void take_file(struct export *of, const struct trace_row *row)
 {
     const uint32_t file = numbers_get(&of->file_of, (uint64_t)row_number(row, KEY_PID, 0), NONE);

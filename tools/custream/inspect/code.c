@@ -116,7 +116,8 @@ static unsigned *version_at(unsigned *counts, const unsigned char *number)
     return likely ? &counts[(value - VERSION_LEAST) / 10] : NULL;
 }
 
-/* Counts likely versions: cudaRuntimeGetVersion() stores it, calls into the driver pass it. */
+/* Counts numbers that may be the version: cudaRuntimeGetVersion() stores it, driver calls pass
+ * it. */
 static void version_take(void *of, const struct elf_file *file, Elf_Scn *section,
     const GElf_Shdr *about, const char *name)
 {

@@ -163,7 +163,7 @@ static char *text_in(const struct elf_file *file, uint64_t offset, size_t most)
     return data && data->d_buf && memchr(data->d_buf, 0, data->d_size) ? kept(data->d_buf) : NULL;
 }
 
-/* A text of the string table; NULL: it leads out of the file, or is too long for a path. */
+/* Returns a text of the string table; NULL: it leads out of the file, or is too long for a path. */
 static char *text_at(const struct elf_file *file, uint64_t table, uint64_t at)
 {
     uint64_t offset, behind;
@@ -272,7 +272,7 @@ static void symbols_section(void *of, const struct elf_file *file, Elf_Scn *sect
 
 /* --- texts in read-only data: names to look up, and the mark of a CUDA runtime --- */
 
-/* An error that only the CUDA runtime names; in two, so that custream's file has it not. */
+/* An error that only the CUDA runtime names; in two texts, so that custream's file lacks it. */
 static const char RUNTIME_MARK[] = "cudaError", RUNTIME_MARK_ENDS[] = "CudartUnloading";
 
 enum { NAME_MOST = 96 };

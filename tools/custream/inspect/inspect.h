@@ -49,9 +49,10 @@ void verdict_free(struct verdict *verdict);
 
 /* Adds to `ways` how the code of the file tree->loaded[place] reaches CUDA, one phrase each. */
 void reach_of(const struct tree *tree, size_t place, struct strings *ways);
-/* The default stream of the file's calls: "legacy", "per-thread", "both"; NULL: not known. */
+/* Returns the default stream of the file's calls: "legacy", "per-thread", "both"; NULL: not
+ * known. */
 const char *default_stream_of(const struct image *image);
-/* Whether the calls are not known: no section headers, or stripped with the runtime linked in. */
+/* Whether the calls are hidden: no section headers, or stripped with a CUDA runtime linked in. */
 bool calls_hidden(const struct image *image);
 
 /* print.c: prints the result for people, or as JSON. */

@@ -134,7 +134,7 @@ static char *quoted(const char *word)
     return to;
 }
 
-/* The words that start it in a shell: "./app", since "app" would be searched on PATH. */
+/* Returns the words that start the program in a shell: "./app", as "app" is searched on PATH. */
 static char *word_of(const struct verdict *verdict)
 {
     char *plain = quoted(verdict->path), *word;

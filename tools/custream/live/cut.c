@@ -198,7 +198,8 @@ static bool is_at_rest(const struct stat *before, const struct stat *after, bool
     return same && (!patient || age > 2 * PAUSE_NS);
 }
 
-/* The most bytes to copy: another user's file may have no end. 0: it has holes, so is no trace. */
+/* Returns how many bytes to copy at most: another user's file may have no end. 0: it has holes, so
+ * it is no trace. */
 static off_t most_of(int file, const struct stat *about)
 {
     enum { MORE = 1 << 30 };
@@ -312,7 +313,8 @@ static void take_parts(struct taken *taken, struct extract *extract, const char 
     if (files) closedir(files);
 }
 
-/* Opens the trace, then asks again: it may have become another file. Returns -1 with errno. */
+/* Opens the trace, then asks the process again: it may write another file by now. Returns -1 with
+ * errno. */
 static int extract_find(struct extract *extract, char path[TRACE_ROOM])
 {
     /* TOGETHER_MS: how long to wait for the answers of all processes; EACH_MS: at least for each. A

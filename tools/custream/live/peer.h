@@ -31,7 +31,7 @@ struct about {
 bool peer_find(struct peer *peer, int pid);
 /* Sends a request, over a new connection if there is none. */
 bool peer_ask(struct peer *peer, const char *request);
-/* Sends a request to all, over new connections, which those that cannot be asked have not. */
+/* Sends a request to all, over new connections. A peer that cannot be asked then has none. */
 void peers_ask(struct peer *const *each, size_t count, const char *request);
 /* Returns the text behind the first word of an answer; NULL: it begins with another word. */
 const char *answer_behind(const char *answer, const char *word);

@@ -13,7 +13,7 @@ struct cs_rings_stream;
 struct mend_to;
 /* Adds a row if it keeps the rules of `custream check`. Returns whether it does. */
 bool mend_put(struct mend_to *to, const char *row);
-/* The end of the last slice on a lane, in ns. `named`: the lane needs no row with its name. */
+/* Returns the end of the lane's last slice, in ns. `named`: the lane needs no row with its name. */
 int64_t mend_lane_filled(struct mend_to *to, uint32_t pid, uint32_t tid, bool *named);
 /* Returns the earliest time, `from` or later, that lies inside no slice of the lane: a slice that
  * begins at that time cuts no other slice in two. */
@@ -21,7 +21,7 @@ int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t f
 
 /* --- rings.c --- */
 
-/* Where the trace's events end, and those not written, which last until rings_close(). */
+/* Returns where the trace's events end, and the bytes of unwritten events, until rings_close(). */
 struct torn_more rings_more(struct rings *rings, int trace);
 /* Adds a row for each record that is neither in the trace nor in the bytes of rings_more(). */
 void rings_rows(struct rings *rings, struct mend_to *to);

@@ -33,7 +33,8 @@ struct rings_why {
     char text[256]; /* "": the trace has no rings, or has all that they have */
     bool gone;      /* the file that the trace's head names is gone */
 };
-/* The rings of an open trace: in `memfd`, or if -1 as its head says. NULL: `why` says why. */
+/* Opens a trace's rings: in `memfd`, or if that is -1 in the file that the trace's head names.
+ * NULL: `why` says why. */
 struct rings *rings_open(int trace, int memfd, struct rings_why *why);
 void rings_close(struct rings *rings);
 void rings_remove(struct rings *rings); /* removes the file of the rings */

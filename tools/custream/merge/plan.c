@@ -68,7 +68,7 @@ static void scalar_put(char to[GROUP_TEXT], yyjson_val *value)
     free(text);
 }
 
-/* Finds or adds the row's group. NULL: its pid is not valid. Rows without a pid have a group. */
+/* Finds or adds the row's group. NULL: its pid is not valid. Rows without a pid share a group. */
 static struct group *group_at(struct file *file, const struct merge_row *row)
 {
     yyjson_val *pid = row->at[ROW_PID];

@@ -37,7 +37,7 @@ static void time_set(yyjson_val *value, char text[VALUE_TEXT], int64_t ns)
     unsafe_yyjson_set_raw(value, text, (size_t)length);
 }
 
-/* Returns the first time of the file that becomes this time of the merge or a later one. */
+/* Returns the file's first time that becomes `merged`, or a later time, in the merged trace. */
 static int64_t time_before_merge(
     const struct file *file, const struct process *process, int64_t merged)
 {

@@ -1,4 +1,5 @@
-/* Gives kernels the shape that our traces leave out: that of the last one of its name and GPU. */
+/* Gives kernels the shape that our traces leave out: the last kernel of that name on that GPU had
+ * it. */
 #ifndef CS_MERGE_SHAPES_H
 #define CS_MERGE_SHAPES_H
 

@@ -22,7 +22,8 @@ struct window {
     size_t open_count, open_capacity;
     uint32_t unused;     /* a free place in `open`, + 1; its `below` is the next free one */
     struct numbers tops; /* by key_of(): the place of the innermost slice that is open, + 1 */
-    /* by key_of(): 1: one end lies in the window; for a range: ends at slices that stay */
+    /* by key_of(): 1 if one end lies in the window; for a range, how many ends are at slices that
+     * stay */
     struct numbers arrows;
     struct numbers
         counters; /* by key_of(): the number of the counter's last row before the window */

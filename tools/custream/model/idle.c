@@ -12,7 +12,8 @@ const char *const doing_word[DOINGS] = {[DOING_NOTHING_KNOWN] = "unknown",
 
 enum {
     SAME_NS = 2000, /* two ends this near are one moment on two clocks */
-    LOST_FEW = 100, /* one in so many may be lost before causes are unknown */
+    LOST_FEW =
+        100, /* up to one in so many calls or works may be lost before causes count as unknown */
 };
 
 /* Spans of time, in order, that do not touch. */

@@ -120,7 +120,7 @@ static long flags_of(const struct run *run, const struct trace_row *row)
     return strtol(number ? number + 1 : words, NULL, 0);
 }
 
-/* Whether the call lets something record an event that no call tells. */
+/* Whether the call lets a graph's node or another process record an event. */
 static bool names_a_record(enum cs_call call)
 {
     return call == CS_CALL_cuIpcGetEventHandle || call == CS_CALL_cuGraphAddEventRecordNode ||
@@ -202,7 +202,7 @@ static void load_callback(struct run *run, const struct trace_row *row)
             stream, thread});
 }
 
-/* Whether a row has this note. A range that is longer than a part has one in each part. */
+/* Whether a row has this note. A range that is longer than a part has a note in each part. */
 static bool has_note(const struct run *run, const struct trace_row *row, enum word note)
 {
     const text *words = run->loading->words, is = row_word(row, KEY_NOTE);
@@ -468,7 +468,7 @@ static void part_add(struct run *run, struct facts *before, const struct part *p
     *before = older;
 }
 
-/* Whether the part is new: twice the same would count twice. Other tools' files do not tell. */
+/* Whether the part is new: the same one would count twice. Other tools' files do not tell. */
 static bool is_fresh(const struct run *run, uint32_t number, char error[256])
 {
     for (size_t i = 0; run->ours && run->base && i < run->part_count; i++) {

@@ -46,7 +46,7 @@ struct groups groups_make(
         offsetof(__typeof__(*(rows)), member))
 void groups_free(struct groups *groups);
 
-/* A call of the driver (elsewhere: of the runtime). Rows are in order of `begin`. */
+/* A call of the driver (in other tools' traces: of the runtime). Rows are in order of `begin`. */
 struct call {
     int64_t begin, end;
     uint32_t thread, stream; /* stream: the stream that the call names; NONE */
@@ -343,7 +343,7 @@ static inline uint32_t idle_thread(const struct run *run, const struct idle *idl
 struct idles {
     struct idle *rows; /* in order of device, then time */
     size_t count, capacity;
-    struct span { /* first to last work (equal: no work); busy: ns in which any ran */
+    struct span { /* from first to last work, equal without work; busy: ns in which any work ran */
         int64_t begin, end, busy;
     } *devices;
 };

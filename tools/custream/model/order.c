@@ -242,7 +242,7 @@ static void order_wait(struct order *o, uint32_t index)
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
 }
 
-/* Takes the last callback that was enqueued before the call returned: others' calls are lost. */
+/* Takes the last callback enqueued before the call returned: calls of earlier ones are lost. */
 static void order_host_function(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];

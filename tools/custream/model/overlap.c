@@ -215,7 +215,8 @@ static size_t queued_streams(struct queued *queued, const struct run *run, const
 
 /* --- late work --- */
 
-/* How many of a device's busiest streams are tested: a bound for programs with thousands. */
+/* How many of a device's busiest streams are tested: a bound for programs with thousands of
+ * them. */
 enum { STREAMS_ASKED = 64 };
 
 /* A time in which a piece of work waited. */
@@ -411,7 +412,8 @@ static int64_t lose(struct search *s, uint32_t number, struct wait *wait, int64_
     return lost;
 }
 
-/* Judges work right behind work that waited: it would have moved too. Returns how much of it. */
+/* Judges work right behind work that waited: it would have begun earlier too. Returns its ns that
+ * would have. */
 static int64_t follow(struct search *s, uint32_t number, struct rest *rest)
 {
     const struct work *work = &s->run->works[number];

@@ -11,7 +11,7 @@ struct groups groups_make(
 {
     struct groups groups = {array_zeros(group_count + 2, sizeof *groups.begins),
         array_zeros(row_count, sizeof *groups.members)};
-    uint32_t *next = groups.begins + 1; /* at last, each group's is the next group's begin */
+    uint32_t *next = groups.begins + 1; /* in the end, next[g] is where group g + 1 begins */
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < row_count; i++) {
             const uint32_t group = *(const uint32_t *)((const char *)rows + i * size + offset);

@@ -47,7 +47,7 @@ struct report {
     size_t owned_count, owned_capacity;
 };
 
-/* Adds a table. The pointer holds until the next one. `columns` must outlive the report. */
+/* Adds a table. The pointer holds until another is added. `columns` must outlive the report. */
 struct table *report_table(struct report *report, const char *key, const char *title,
     const struct column *columns, size_t column_count);
 /* Adds an empty row (NULL, NAN). Returns its cells, which hold until the next row. */

@@ -9,7 +9,7 @@
 
 #include "tools/custream/model/model.h"
 
-/* The obstacle of a stream's first unfinished operation, by held_by of section_running.c. */
+/* The obstacle of a stream's first unfinished operation; section_running.c has words for each. */
 enum held_by {
     HELD_BY_NOTHING, /* the operation runs, or is about to */
     HELD_BY_EVENT,
@@ -44,7 +44,8 @@ struct unfinished {
 void unfinished_make(struct unfinished *unfinished, const struct run *run);
 void unfinished_free(struct unfinished *unfinished);
 
-/* Whether to ask for unfinished work: the process did not end by itself, and its end is here. */
+/* Whether to ask for unfinished work: the process did not end by itself, and the trace reaches up
+ * to its end. */
 bool unfinished_is_asked(const struct run *run);
 
 #endif

@@ -336,7 +336,7 @@ struct running {
 struct now {
     int64_t at;
     uint32_t streams;
-    uint32_t sum; /* these streams' numbers, added up */
+    uint32_t sum; /* these streams' numbers, added up: with one stream its number */
 };
 
 struct sweep {

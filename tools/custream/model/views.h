@@ -45,7 +45,7 @@ struct thread_ranges {
 };
 
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run);
-/* Returns the thread's innermost range at `at`; NONE. *until: as early as that changes. */
+/* Returns the thread's innermost range at `at`; NONE. *until is lowered to when that changes. */
 uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
     int64_t at, int64_t *until);
 void thread_ranges_free(struct thread_ranges *ranges);
@@ -65,7 +65,8 @@ bool gap_next(const struct idles *idles, const struct run *run, size_t *at, stru
 /* The time of a run before a device's first work, and the calls that the host was in meanwhile. */
 struct before {
     double ns; /* counted from the first thing in the trace; NAN: earlier work may be missing */
-    text call; /* the name with the longest calls, all threads summed; 0: no call was made */
+    text
+        call; /* the name of the calls that took longest, all threads summed; 0: no call was made */
     double times, call_ns;
     double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
 };

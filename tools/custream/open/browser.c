@@ -143,7 +143,7 @@ char *link_part(const char *text, const char *kept)
     return to;
 }
 
-/* A regular expression for a track: Perfetto may add a number, and write a backslash twice. */
+/* Returns a regular expression for a track: Perfetto may add a number, and write \ twice. */
 static char *pattern_of(const char *name)
 {
     char *to = array_zeros(8 * strlen(name) + sizeof "^( \\d+)?$", 1), *at = to;

@@ -12,7 +12,8 @@ struct condition {
     bool change;  /* the value has a sign */
     int relation; /* the index in `relations` */
     double value;
-    enum unit unit; /* a share's value may be ns; its change in SHARE is relative */
+    enum unit
+        unit; /* a share's value may be in ns; a change in SHARE is relative to the earlier value */
 };
 
 enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
@@ -39,7 +40,7 @@ static const char *skip_blanks(const char *at)
     return at;
 }
 
-/* Reads a word of letters, digits and _ into condition->name, which may cut it. */
+/* Reads a word of letters, digits and _ into condition->name, which cuts a long one. */
 static const char *read_name(struct condition *condition, const char *at)
 {
     size_t length = 0;

@@ -61,7 +61,8 @@ struct output {
     bool no_color;
 };
 
-/* Asks for one more form, with the option's value. Returns a status, as the next two do. */
+/* Asks for one more form, with the option's value. Returns a status, as the next two functions
+ * do. */
 int output_add(struct output *output, enum form form, const char *to);
 /* Checks what needs all options and files. Text takes standard output if no other form does. */
 int output_judge(struct output *output, char *const *files, int file_count);

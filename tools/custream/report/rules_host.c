@@ -179,7 +179,7 @@ static struct blame blame_pageable(struct search *s, const struct gap *gap)
     return blame;
 }
 
-/* Tells how long pageable copies took. This is no cost: how long others take is not known. */
+/* Tells how long pageable copies took. That is no cost: how long pinned ones take is not known. */
 static const char *pageable_copies(struct search *s, uint32_t stream)
 {
     int64_t took = 0;

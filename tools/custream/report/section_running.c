@@ -284,7 +284,7 @@ static const char *behind_function(const struct running *r, const struct unfinis
         thread_words(r, function));
 }
 
-/* Says that a thread waits for room in a launch queue, as a launch does; NULL: none is full. */
+/* Says that a launch of the thread waits for room in its stream's queue; NULL: no queue is full. */
 static const char *room_words(const struct running *r, const struct inside *thread)
 {
     const struct unfinished_stream *u = full_queue(r, thread);
@@ -402,7 +402,7 @@ static const char *verdict_of(const struct running *r)
                                : "idle";
 }
 
-/* Names streams whose oldest launch has no kernel yet and of which nothing else is known. */
+/* Names streams whose oldest launch has no kernel yet and of which nothing else is unfinished. */
 static const char *awaited_elsewhere(const struct running *r)
 {
     const char *text = NULL;
@@ -461,7 +461,7 @@ static const char *not_known(const struct running *r)
     return told && r->unread ? SAY("%s. And %s", told, r->unread) : told ?: r->unread;
 }
 
-/* Names the streams whose captures have not ended: they run nothing of those. NULL: none. */
+/* Names the streams whose captures have not ended: captured calls do not run. NULL: none. */
 static const char *capturing(const struct running *r)
 {
     enum { SHOWN = 8 };

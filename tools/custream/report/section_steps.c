@@ -99,7 +99,8 @@ static const char *item_text(
         item->sum[0] / 1e6, mean / 1e6);
 }
 
-/* Returns the item that took the most more in the slowest range. `more`: than the mean. */
+/* Returns the item that took the most more in the slowest range. `more`: how much longer that range
+ * took than the mean. */
 static const char *largest_excess(
     const struct items *items, struct report *report, uint32_t count, double more)
 {

@@ -120,7 +120,7 @@ static void launches_count(struct tallies *tallies, const struct run *run)
     }
 }
 
-/* Scales a row's total up to about that of all its launches; none was timed: no total. */
+/* Scales a row's total up to about that of all its launches. Without a timed launch: no total. */
 static void totals_estimate(struct tallies *tallies)
 {
     for (size_t i = 0; i < tallies->count; i++) {
