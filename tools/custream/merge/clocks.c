@@ -52,8 +52,7 @@ static bool clock_read(yyjson_val *in, struct clock *clock)
 
 static int by_rank(const void *left, const void *right)
 {
-    const struct clock *a = left, *b = right;
-    return a->rank < b->rank ? -1 : a->rank > b->rank;
+    return ORDER(((const struct clock *)left)->rank, ((const struct clock *)right)->rank);
 }
 
 bool clocks_read(struct clocks *clocks, const char *path)

@@ -153,14 +153,6 @@ static void cut_trailer_put(struct rope *to, const struct plan *plan)
 
 /* --- names --- */
 
-static bool is_first(const struct plan *plan, size_t file, const struct group *group)
-{
-    for (size_t i = 0; i < file; i++)
-        for (size_t g = 0; g < plan->files[i].group_count; g++)
-            if (plan->files[i].groups[g].merged == group->merged) return false;
-    return true;
-}
-
 static void row_begin(struct rope *to, const struct group *group, const char *name)
 {
     rope_print(to, "%s\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%s,\"args\":{",
@@ -219,7 +211,7 @@ void header_put(struct rope *to, const struct plan *plan)
     for (size_t i = 0; i < plan->file_count; i++) {
         const struct file *file = &plan->files[i];
         for (size_t g = 0; g < file->group_count; g++)
-            if (is_first(plan, i, &file->groups[g]))
+            if (file->groups[g].first)
                 group_put(to, file, &plan->processes[file->process], &file->groups[g]);
     }
 }

@@ -59,12 +59,9 @@ const char *out_refusal(const struct cs_claim *claim, int *length)
     return why;
 }
 
-static bool refused(const struct out *out)
+static bool fail(const struct out *out, const char *why)
 {
-    int length;
-    const char *why = out_refusal(&out->claim, &length);
-    complain(out->command, "%s: cannot be written: %.*s", out->path, length, why);
-    return false;
+    return complained(out->command, "%s: cannot be written: %s", out->path, why);
 }
 
 static bool is_input(const struct out *out, char *const *inputs, size_t count)
@@ -102,12 +99,16 @@ static bool temporary_open(struct out *out, const char *end)
     if (out->fd >= 0) close(out->fd);
     unlink(out->temporary);
     unfinished = NULL;
-    return complained(out->command, "%s: cannot be written: out of memory", out->path);
+    return fail(out, "out of memory");
 }
 
 static bool files_open(struct out *out, char *const *inputs, size_t count)
 {
-    if (!cs_claim(&out->claim, out->path, 0, &gz_inflate)) return refused(out);
+    int length;
+    if (!cs_claim(&out->claim, out->path, 0, &gz_inflate)) {
+        const char *why = out_refusal(&out->claim, &length);
+        return complained(out->command, "%s: cannot be written: %.*s", out->path, length, why);
+    }
     if (out->claim.made) placeholder = out->claim.path;
     signals_tidy();
     if (!is_input(out, inputs, count) && temporary_open(out, "part")) return true;
@@ -156,17 +157,12 @@ void out_put(void *of, const char *text, size_t length)
     out->error = errno;
 }
 
-static void closed(struct out *out)
+/* Writes what is still buffered, which may fail too. */
+static bool closed(struct out *out)
 {
     errno = 0;
     if (gzclose(out->file) != Z_OK && !out->failed) out->failed = true, out->error = errno;
-}
-
-static bool write_failed(const struct out *out)
-{
-    complain(out->command, "%s: cannot be written: %s", out->path,
-        out->error ? strerror(out->error) : "write error");
-    return false;
+    return !out->failed || fail(out, out->error ? strerror(out->error) : "write error");
 }
 
 /* Converts the text, all of which has been put, to packets in another temporary file. */
@@ -174,8 +170,7 @@ static bool become_packets(struct out *out)
 {
     static char text[sizeof out->temporary];
     char error[256];
-    closed(out);
-    if (out->failed) return write_failed(out);
+    if (!closed(out)) return false;
     snprintf(text, sizeof text, "%s", out->temporary);
     spooled = text;
     out->packets = false;
@@ -194,19 +189,14 @@ static bool become_packets(struct out *out)
     return good;
 }
 
-/* Writes what is still buffered, which may fail too, and gives the file its name. */
 static bool finish(struct out *out)
 {
-    if (out->packets && !become_packets(out)) return false;
-    closed(out);
-    if (out->failed) return write_failed(out);
-    if (fsync(out->fd) && errno != EINVAL)
-        return complained(out->command, "%s: cannot be written: %s", out->path, strerror(errno));
+    if ((out->packets && !become_packets(out)) || !closed(out)) return false;
+    if (fsync(out->fd) && errno != EINVAL) return fail(out, strerror(errno));
     if (!cs_claim_stands(&out->claim))
         return complained(out->command,
             "%s: another file has come to this name meanwhile, which stays", out->path);
-    if (!rename(out->temporary, out->claim.path)) return true;
-    return complained(out->command, "%s: cannot be written: %s", out->path, strerror(errno));
+    return !rename(out->temporary, out->claim.path) || fail(out, strerror(errno));
 }
 
 bool out_close(struct out *out, bool good)

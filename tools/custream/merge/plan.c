@@ -17,9 +17,8 @@ static const char NAME[] = "custream merge";
 const char *const kept_names[KEPTS] = {"distributedInfo", "metadata", "totals", "deviceProperties",
     "defaultStreamAudit", "neverDestroyed"};
 
-static bool refuse(const struct plan *plan, const struct file *file, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static bool refuse(const struct plan *plan, const struct file *file, const char *format, ...)
+static __attribute__((format(printf, 3, 4))) bool refuse(
+    const struct plan *plan, const struct file *file, const char *format, ...)
 {
     struct refusal own;
     char *why = plan->refusals ? plan->refusals[file->given].why : own.why;
@@ -306,17 +305,15 @@ static const struct plan *sorted; /* for compare_processes(): qsort passes no fu
 static int compare_processes(const void *left, const void *right)
 {
     const struct process *a = left, *b = right;
-    if (sorted->ranked && a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
-    if (!sorted->align_start && a->base != b->base) return a->base < b->base ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
+    return (sorted->ranked ? ORDER(a->rank, b->rank) : 0)
+        ?: (sorted->align_start ? 0 : ORDER(a->base, b->base)) ?: ORDER(a->order, b->order);
 }
 
 /* Sorts by process, then by part. */
 static int compare_files(const void *left, const void *right)
 {
     const struct file *a = left, *b = right;
-    if (a->process != b->process) return a->process < b->process ? -1 : 1;
-    return a->part < b->part ? -1 : a->part > b->part;
+    return ORDER(a->process, b->process) ?: ORDER(a->part, b->part);
 }
 
 static void processes_sort(struct plan *plan)
@@ -498,47 +495,32 @@ static void labels_settle(struct plan *plan)
     }
 }
 
-static bool pid_taken(const struct plan *plan, uint32_t pid)
-{
-    for (size_t i = 0; i < plan->file_count; i++)
-        for (size_t g = 0; g < plan->files[i].group_count; g++)
-            if (plan->files[i].groups[g].merged == pid) return true;
-    return false;
-}
-
-/* Returns the merged pid of the same group in an earlier part of the process; 0: it is new. */
-static uint32_t pid_before(const struct plan *plan, size_t file, const char *pid)
-{
-    for (size_t i = 0; i < file; i++)
-        for (size_t g = 0;
-            plan->files[i].process == plan->files[file].process && g < plan->files[i].group_count;
-            g++)
-            if (!strcmp(plan->files[i].groups[g].pid, pid)) return plan->files[i].groups[g].merged;
-    return 0;
-}
-
 /* Sets the pid of each group. A GPU has the one of merged_gpu_pid(), or its ordinal with `alone`. A
  * process keeps its own, in all its parts, if that is a number from CS_GPU_PIDS to below
  * MERGED_OTHERS and no group before it has it; others count up from MERGED_OTHERS. */
 static void pids_settle(struct plan *plan)
 {
+    struct numbers taken = {0}, known = {0}; /* known: by process and group */
     uint32_t next = MERGED_OTHERS;
     for (size_t i = 0; i < plan->file_count; i++)
         for (size_t g = 0; g < plan->files[i].group_count; g++) {
             struct group *group = &plan->files[i].groups[g];
-            const uint64_t pid = group->number;
-            uint32_t merged = pid_before(plan, i, group->pid);
-            if (group->gpu && plan->alone) {
-                group->merged = group->ordinal;
-                continue;
-            }
+            const uint64_t pid = group->number, process = plan->files[i].process;
+            uint32_t *merged =
+                numbers_at(&known, group->key ^ process * UINT64_C(0x9e3779b97f4a7c15), 0);
+            const bool keeps = group->has_number && pid >= CS_GPU_PIDS && pid < MERGED_OTHERS &&
+                               !numbers_get(&taken, pid, 0);
             if (group->gpu)
-                merged = merged_gpu_pid((uint32_t)plan->files[i].process, group->ordinal);
-            if (!merged && group->has_number && pid >= CS_GPU_PIDS && pid < MERGED_OTHERS &&
-                !pid_taken(plan, (uint32_t)pid))
-                merged = (uint32_t)pid;
-            group->merged = merged ? merged : next++;
+                *merged = plan->alone ? group->ordinal
+                                      : merged_gpu_pid((uint32_t)process, group->ordinal);
+            else if (!*merged) *merged = keeps ? (uint32_t)pid : next++;
+            group->merged = *merged;
+            uint32_t *met = numbers_at(&taken, *merged, 0);
+            group->first = !*met;
+            *met = 1;
         }
+    numbers_free(&taken);
+    numbers_free(&known);
 }
 
 bool plan_make(struct plan *plan, char **paths, size_t count)

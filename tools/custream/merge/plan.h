@@ -23,6 +23,7 @@ struct group {
     uint64_t number;  /* the pid, if has_number */
     uint32_t ordinal; /* the GPU's ordinal, if `gpu` */
     uint32_t merged;  /* the pid in the merged trace */
+    bool first;       /* no group before it has this pid */
 };
 
 /* Members of a file that the merged trace keeps as they are. */

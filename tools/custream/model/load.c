@@ -13,11 +13,9 @@
 
 static uint32_t device_at(struct run *run, uint32_t ordinal)
 {
-    uint32_t *at = numbers_at(&run->loading->devices, ordinal, NONE);
-    if (*at != NONE) return *at;
-    *at = (uint32_t)run->device_count;
-    ADD(run, device, (struct device){.ordinal = ordinal});
-    return *at;
+    const uint32_t at = *numbers_at(&run->loading->devices, ordinal, (uint32_t)run->device_count);
+    if (at == run->device_count) ADD(run, device, (struct device){.ordinal = ordinal});
+    return at;
 }
 
 /* Returns the index of a key. A new key gets the index `next`, and sets *fresh. */
@@ -354,12 +352,9 @@ void run_take_fact(void *of, const struct trace_fact *fact)
     struct facts *facts = &run->facts;
     if (facts->count >= FACTS_MAX) return;
     const text name = text_number(&run->texts, fact->path, strlen(fact->path));
-    uint32_t *at = numbers_at(&facts->index, name, NONE);
-    if (*at == NONE) {
-        *at = (uint32_t)facts->count;
-        array_add(facts->rows, facts->count, facts->capacity, (struct fact){0});
-    }
-    facts->rows[*at] = (struct fact){fact->value, fact->number};
+    const uint32_t at = *numbers_at(&facts->index, name, (uint32_t)facts->count);
+    if (at == facts->count) array_add(facts->rows, facts->count, facts->capacity, (struct fact){0});
+    facts->rows[at] = (struct fact){fact->value, fact->number};
 }
 
 const struct fact *run_fact(const struct run *run, const char *path)

@@ -44,6 +44,24 @@ struct unfinished {
 void unfinished_make(struct unfinished *unfinished, const struct run *run);
 void unfinished_free(struct unfinished *unfinished);
 
+/* A thread that the trailer lists as being in a call or a host function. */
+struct inside {
+    const char *name, *call, *function;
+    const struct cs_call_info *info; /* the call's row of the call table */
+    double tid, since_us, device, event;
+    uint32_t stream;
+    bool all; /* the thread waits for all streams of its context */
+};
+
+/* Returns a number of the n-th entry of a list of the trailer's totals: `inside`, threads in a
+ * call, or `awaited`, streams whose work had not ended; NAN: the entry does not have it. */
+double listed_number(const struct run *run, const char *list, unsigned n, const char *member);
+/* Returns the stream that the n-th entry of a list names, by its GPU's ordinal and its own number;
+ * NONE: the run has no such stream. */
+uint32_t listed_stream(const struct run *run, const char *list, unsigned n);
+/* Returns the threads of `inside`, which the caller frees. */
+struct inside *inside_read(const struct run *run, size_t *count);
+
 /* Whether to ask for unfinished work: the process did not end by itself, and the trace reaches up
  * to its end. */
 bool unfinished_is_asked(const struct run *run);

@@ -307,15 +307,13 @@ uint32_t *legacy_domains(const struct run *run, size_t *count)
 {
     struct numbers contexts = {0};
     uint32_t *only = only_contexts(run), *of = array_none(run->stream_count);
-    *count = 0;
     for (size_t s = 0; s < run->stream_count; s++) {
         const struct stream *stream = &run->streams[s];
         const uint32_t context = stream->context ? stream->context : only[stream->device];
         if (!stream->known || stream->non_blocking || context == NONE) continue;
-        uint32_t *at = numbers_at(&contexts, key_of(stream->device, context), NONE);
-        if (*at == NONE) *at = (uint32_t)(*count)++;
-        of[s] = *at;
+        of[s] = *numbers_at(&contexts, key_of(stream->device, context), (uint32_t)contexts.count);
     }
+    *count = contexts.count;
     numbers_free(&contexts);
     free(only);
     return of;

@@ -12,8 +12,9 @@ struct condition {
     bool change;  /* the value has a sign */
     int relation; /* the index in `relations` */
     double value;
-    enum unit
-        unit; /* a share's value may be in ns; a change in SHARE is relative to the earlier value */
+    enum unit metric; /* the metric's unit */
+    /* a share's value may be in ns; a change in SHARE is relative to the earlier value */
+    enum unit unit;
 };
 
 enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
@@ -91,9 +92,9 @@ static bool read_number(struct condition *condition, const char *at)
 }
 
 /* Reads the value, or the change, if the metric's unit allows it. */
-static bool read_value(
-    struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
+static bool read_value(struct condition *condition, const char *at, char error[CONDITION_MAX])
 {
+    const enum unit metric = condition->metric;
     static const char *const allowed[][2] = {[UNIT_COUNT] = {"a count", "as in +5% or +100"},
         [UNIT_NS] = {"a time, as in 5ms (ns, us, ms, s)", "as in +5% or +10ms (ns, us, ms, s)"},
         [UNIT_SHARE] = {"a share, as in 20% or 0.2, or a time, as in 5ms (ns, us, ms, s)",
@@ -113,13 +114,13 @@ static bool read_value(
 }
 
 /* Finds a metric by its name, which may lack the ending "_ns" of its key, as "wall" does. */
-static bool find_metric(struct condition *condition, enum unit *unit)
+static bool find_metric(struct condition *condition)
 {
     char *end = condition->name + strlen(condition->name);
-    if (metric_find(condition->name, unit)) return true;
+    if (metric_find(condition->name, &condition->metric)) return true;
     if (end + sizeof "_ns" > condition->name + sizeof condition->name) return false;
     strcpy(end, "_ns");
-    if (metric_find(condition->name, unit)) return true;
+    if (metric_find(condition->name, &condition->metric)) return true;
     *end = 0;
     return false;
 }
@@ -129,9 +130,8 @@ static bool condition_read(
 {
     *condition = (struct condition){.text = text};
     const char *at = read_name(condition, text);
-    enum unit unit;
     if (!strcmp(condition->name, "finding")) return read_finding(condition, at, error);
-    if (!find_metric(condition, &unit)) {
+    if (!find_metric(condition)) {
         char keys[CONDITION_MAX / 2 + 128];
         metric_keys(keys, sizeof keys);
         return refuse(error, "no metric '%s'; allowed: finding ID, %s", condition->name, keys);
@@ -144,7 +144,7 @@ static bool condition_read(
     at = skip_blanks(at + strlen(relations[condition->relation].sign));
     if (!compares && (*at == '+' || *at == '-'))
         return refuse(error, "a value has no sign: a report compares nothing with an earlier one");
-    return read_value(condition, unit, at, error);
+    return read_value(condition, at, error);
 }
 
 /* --- whether a condition holds --- */
@@ -167,9 +167,7 @@ static bool finding_holds(
 static double value_of(const struct condition *condition, const struct report *report)
 {
     const double value = metric_value(report, condition->name);
-    enum unit unit;
-    metric_find(condition->name, &unit);
-    return unit == UNIT_SHARE && condition->unit == UNIT_NS
+    return condition->metric == UNIT_SHARE && condition->unit == UNIT_NS
                ? value * metric_value(report, "gpu_span_ns")
                : value;
 }
@@ -185,9 +183,7 @@ static bool change_holds(const struct condition *condition, const struct report 
     const struct report *report, char reason[CONDITION_MAX])
 {
     const double from = value_of(condition, before), to = value_of(condition, report);
-    enum unit unit;
-    metric_find(condition->name, &unit);
-    if (unit == UNIT_SHARE) unit = condition->unit;
+    const enum unit unit = condition->metric == UNIT_SHARE ? condition->unit : condition->metric;
     if (isnan(from) || isnan(to)) {
         snprintf(reason, CONDITION_MAX, "%s is not known of %s", condition->name,
             isnan(from) ? "the runs before" : "the runs after");

@@ -133,34 +133,26 @@ static bool failed(const struct call *call, const struct expected *expected)
     return call->result != expected->not_ready || (kind != CS_KIND_QUERY && kind != CS_KIND_EVENT);
 }
 
-static int by_failure(const void *left, const void *right)
-{
-    const struct call *a = *(const struct call *const *)left,
-                      *b = *(const struct call *const *)right;
-    return ORDER(a->name, b->name) ?: ORDER(a->result, b->result) ?: ORDER(a, b);
-}
-
 void look_failed(struct findings *to)
 {
     const struct run *run = &to->of->run;
     const struct expected expected = {text_find(&run->texts, "CUDA_ERROR_NOT_READY"),
         text_find(&run->texts, "CUDA_ERROR_DEINITIALIZED")};
-    const struct call **calls = NULL;
-    size_t count = 0, capacity = 0;
-    for (size_t i = 0; i < run->call_count; i++)
-        if (failed(&run->calls[i], &expected)) array_add(calls, count, capacity, &run->calls[i]);
-    if (count) qsort(calls, count, sizeof *calls, by_failure);
-    for (size_t i = 0, next; i < count; i = next) {
-        const struct call *first = calls[i];
-        for (next = i + 1; next < count && calls[next]->name == first->name &&
-                           calls[next]->result == first->result;)
-            next++;
-        finding(to, NONE, text_in(run, first->name), NAN, next - i,
+    struct tallies failures = {0}; /* sum[0]: the index of the first call */
+    for (size_t i = 0; i < run->call_count; i++) {
+        if (!failed(&run->calls[i], &expected)) continue;
+        struct tally *tally = tally_of(&failures, key_of(run->calls[i].name, run->calls[i].result));
+        if (!tally->times++) tally->sum[0] = (double)i;
+    }
+    tallies_sort(&failures);
+    for (size_t i = 0; i < failures.count; i++) {
+        const struct call *first = &run->calls[(size_t)failures.rows[i].sum[0]];
+        finding(to, NONE, text_in(run, first->name), NAN, failures.rows[i].times,
             "it returned %s, the first time to %s, %s after the trace's begin",
             text_in(run, first->result), find_thread(to, first->thread),
             SHOWN(UNIT_NS, first->begin - run->begin));
     }
-    free(calls);
+    tallies_free(&failures);
 }
 
 /* --- CS108, CS109: waits for events --- */
@@ -242,17 +234,43 @@ static void watch_call(struct watch *watch, struct bad_waits *bads, uint32_t num
     }
 }
 
-static void bad_waits_make(struct bad_waits *bads, const struct run *run)
+/* The bad waits of a stream. `nothing`: waits that order nothing, in the GPU's idle time. */
+struct bad_stream {
+    uint64_t never, stale, nothing;
+    int64_t cost;  /* of `nothing` */
+    uint32_t last; /* the index in bads->rows of the last stale one */
+};
+
+/* Finds the bad waits, and adds them up by stream. */
+static struct bad_stream *bad_streams_make(struct bad_waits *bads, const struct model *of)
 {
+    const struct run *run = &of->run;
+    struct bad_stream *streams = array_zeros(run->stream_count, sizeof *streams), *at;
     struct watch watch = {.run = run,
         .whole = records_are_whole(run),
         .enqueued = array_zeros(run->stream_count, sizeof *watch.enqueued)};
-    *bads = (struct bad_waits){0};
     for (uint32_t i = 0; i < run->call_count; i++) watch_call(&watch, bads, i);
+    for (uint32_t i = 0; i < bads->count; i++) {
+        at = &streams[run->calls[bads->rows[i].call].stream];
+        if (bads->rows[i].verdict == WAIT_NEVER) at->never++;
+        if (bads->rows[i].verdict == WAIT_STALE) at->stale++, at->last = i;
+    }
+    for (size_t i = 0; i < of->idles.count; i++) {
+        const struct idle *idle = &of->idles.rows[i];
+        if (idle->cause != CAUSE_HOST || idle->call == NONE) continue;
+        const size_t bad = FIRST_NOT(b, 0, bads->count, bads->rows[b].call < idle->call);
+        if (bad == bads->count || bads->rows[bad].call != idle->call ||
+            bads->rows[bad].verdict != WAIT_NOTHING)
+            continue;
+        at = &streams[run->calls[idle->call].stream];
+        at->cost += idle->end - idle->begin;
+        at->nothing++;
+    }
     numbers_free(&watch.recorded);
     numbers_free(&watch.waited);
     numbers_free(&watch.behind);
     free(watch.enqueued);
+    return streams;
 }
 
 /* --- waits for too little --- */
@@ -260,12 +278,7 @@ static void bad_waits_make(struct bad_waits *bads, const struct run *run)
 /* The least stale waits for a finding: several streams may begin behind one record. */
 enum { STALE_TIMES = 3 };
 
-struct stale_tally {
-    uint64_t never, stale;
-    uint32_t last; /* the index in bads.rows of the last stale wait */
-};
-
-static void report_stale(struct findings *to, uint32_t stream, const struct stale_tally *tally,
+static void report_stale(struct findings *to, uint32_t stream, const struct bad_stream *tally,
     const struct bad_waits *bads)
 {
     const struct run *run = &to->of->run;
@@ -285,55 +298,26 @@ static void report_stale(struct findings *to, uint32_t stream, const struct stal
 
 void look_stale_waits(struct findings *to)
 {
-    const struct run *run = &to->of->run;
-    struct bad_waits bads;
-    bad_waits_make(&bads, run);
-    struct stale_tally *tallies = array_zeros(run->stream_count, sizeof *tallies);
-    for (uint32_t i = 0; i < bads.count; i++) {
-        struct stale_tally *tally = &tallies[run->calls[bads.rows[i].call].stream];
-        if (bads.rows[i].verdict == WAIT_NEVER) tally->never++;
-        if (bads.rows[i].verdict == WAIT_STALE) tally->stale++, tally->last = i;
-    }
-    for (uint32_t i = 0; i < run->stream_count; i++) report_stale(to, i, &tallies[i], &bads);
-    free(tallies);
+    struct bad_waits bads = {0};
+    struct bad_stream *streams = bad_streams_make(&bads, to->of);
+    for (uint32_t i = 0; i < to->of->run.stream_count; i++) report_stale(to, i, &streams[i], &bads);
+    free(streams);
     free(bads.rows);
 }
 
 /* --- waits that order nothing --- */
 
-static int by_call(const void *key, const void *row)
-{
-    return ORDER(*(const uint32_t *)key, ((const struct bad_wait *)row)->call);
-}
-
-struct idle_tally {
-    int64_t cost;
-    uint64_t times;
-};
-
 void look_idle_waits(struct findings *to)
 {
-    const struct model *of = to->of;
-    struct bad_waits bads;
-    bad_waits_make(&bads, &of->run);
-    struct idle_tally *tallies = array_zeros(of->run.stream_count, sizeof *tallies);
-    for (size_t i = 0; bads.count && i < of->idles.count; i++) {
-        const struct idle *idle = &of->idles.rows[i];
-        if (idle->cause != CAUSE_HOST || idle->call == NONE) continue;
-        const struct bad_wait *bad =
-            bsearch(&idle->call, bads.rows, bads.count, sizeof *bads.rows, by_call);
-        if (!bad || bad->verdict != WAIT_NOTHING) continue;
-        struct idle_tally *tally = &tallies[of->run.calls[bad->call].stream];
-        tally->cost += idle->end - idle->begin;
-        tally->times++;
-    }
-    for (uint32_t i = 0; i < of->run.stream_count; i++) {
-        if (!tallies[i].times) continue;
-        finding(to, of->run.streams[i].device, find_stream(to, i), (double)tallies[i].cost,
-            tallies[i].times,
-            "waits, in idle time of the GPU, for records on the same stream or records that the "
-            "stream had waited for");
-    }
-    free(tallies);
+    const struct run *run = &to->of->run;
+    struct bad_waits bads = {0};
+    struct bad_stream *streams = bad_streams_make(&bads, to->of);
+    for (uint32_t i = 0; i < run->stream_count; i++)
+        if (streams[i].nothing)
+            finding(to, run->streams[i].device, find_stream(to, i), (double)streams[i].cost,
+                streams[i].nothing,
+                "waits, in idle time of the GPU, for records on the same stream or records that "
+                "the stream had waited for");
+    free(streams);
     free(bads.rows);
 }

@@ -42,44 +42,29 @@ static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* --- all rules --- */
 
-struct toll {
-    int64_t cost, longest;
-    uint64_t times;
-    uint32_t call; /* the call of the longest gap */
-};
-
-static void flush(struct search *s, const struct host_rule *rule, struct toll *tolls, size_t places,
-    uint32_t device)
-{
-    for (uint32_t i = 0; i < places; i++) {
-        const struct toll *toll = &tolls[i];
-        if (toll->times < rule->least || !toll->times) continue;
-        finding(s->to, device, rule->name(s->to, i), (double)toll->cost, toll->times,
-            "%s: at most %s at once, by %s%s", rule->what, SHOWN(UNIT_NS, toll->longest),
-            text_in(s->run, s->run->calls[toll->call].name), rule->more ? rule->more(s, i) : "");
-    }
-    memset(tolls, 0, places * sizeof *tolls);
-}
-
 static void look(struct findings *to, const struct host_rule *rule, struct search *s)
 {
-    const size_t places = rule->place == stream_of ? s->run->stream_count : s->run->thread_count;
-    struct toll *tolls = array_zeros(places, sizeof *tolls);
-    struct gap gap, last = {.device = NONE};
+    struct tallies tolls = {0}; /* by device and place. sum[0]: the call of the longest gap */
+    struct gap gap;
     s->to = to;
     s->waits = host_waits_make(s->run);
-    for (size_t at = 0; gap_next(&to->of->idles, s->run, &at, &gap); last = gap) {
-        if (last.device != NONE && last.device != gap.device)
-            flush(s, rule, tolls, places, last.device);
+    for (size_t at = 0; gap_next(&to->of->idles, s->run, &at, &gap);) {
         const struct blame blame = rule->blame(s, &gap);
-        if (blame.cost <= 0 || rule->place(&s->run->calls[blame.call]) == NONE) continue;
-        struct toll *toll = &tolls[rule->place(&s->run->calls[blame.call])];
-        if (blame.cost > toll->longest) toll->longest = blame.cost, toll->call = blame.call;
-        toll->cost += blame.cost;
-        toll->times++;
+        const uint32_t place = blame.cost > 0 ? rule->place(&s->run->calls[blame.call]) : NONE;
+        if (place == NONE) continue;
+        struct tally *toll = tally_of(&tolls, key_of(gap.device, place));
+        if (blame.cost > toll->longest) toll->sum[0] = blame.call;
+        tally_add(toll, blame.cost);
     }
-    if (last.device != NONE) flush(s, rule, tolls, places, last.device);
-    free(tolls);
+    for (const struct tally *toll = tolls.rows; toll < tolls.rows + tolls.count; toll++) {
+        const uint32_t place = key_low(toll->key);
+        if (toll->times < rule->least) continue;
+        finding(to, key_high(toll->key), rule->name(to, place), (double)toll->total, toll->times,
+            "%s: at most %s at once, by %s%s", rule->what, SHOWN(UNIT_NS, toll->longest),
+            text_in(s->run, s->run->calls[(size_t)toll->sum[0]].name),
+            rule->more ? rule->more(s, place) : "");
+    }
+    tallies_free(&tolls);
     free(s->waits);
 }
 

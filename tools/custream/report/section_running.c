@@ -1,5 +1,4 @@
 /* The work that was running when the process ended unexpectedly, or that is running now. */
-#include "tools/custream/model/listed.h"
 #include "tools/custream/model/unfinished.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"

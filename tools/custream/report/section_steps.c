@@ -149,7 +149,8 @@ struct steps {
     const struct run *run;
     struct report *report;
     struct step_reader reader;
-    struct numbers stem_of_text, stem_of_hash;
+    struct numbers stem_of_text;
+    struct texts stems;
     struct thread_ranges ranges;
     uint32_t *levels; /* by place in `ranges`: how many ranges enclose each */
     struct step {
@@ -181,10 +182,8 @@ static uint32_t stem_of(struct steps *steps, text name)
     if (*known != NONE) return *known;
     const char *word = text_in(steps->run, name);
     const size_t length = stem_length(word);
-    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)word[i]) * 0x100000001b3;
-    if (word[length]) hash ^= 1; /* "step " is not "step 1" */
-    return *known = *numbers_at(&steps->stem_of_hash, hash, (uint32_t)steps->stem_of_hash.count);
+    const bool numbered = word[length]; /* "step " is not "step 1" */
+    return *known = text_number(&steps->stems, word, length) * 2 + numbered;
 }
 
 /* --- which ranges are steps --- */
@@ -307,6 +306,7 @@ void section_steps(struct report *report, const struct model *of)
     for (size_t i = 0; i < of->idles.count; i++) device_idles[of->idles.rows[i].device + 1] = i + 1;
     for (size_t d = 0; d < run->device_count; d++)
         if (device_idles[d + 1] < device_idles[d]) device_idles[d + 1] = device_idles[d];
+    texts_init(&steps.stems);
     thread_ranges_make(&steps.ranges, run);
     for (uint32_t place = 0; place < steps.ranges.by_thread.begins[run->thread_count]; place++) {
         const uint32_t parent = steps.ranges.parent[place];
@@ -324,7 +324,7 @@ void section_steps(struct report *report, const struct model *of)
     thread_ranges_free(&steps.ranges);
     free(device_idles);
     numbers_free(&steps.stem_of_text);
-    numbers_free(&steps.stem_of_hash);
+    texts_free(&steps.stems);
     free(steps.levels);
     free(steps.rows);
 }
