@@ -1,7 +1,6 @@
 /* custream check: names the first line of a trace that breaks a rule of the format. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/trace/foreign.h"
 #include "tools/custream/trace/newest.h"
 #include "tools/custream/verdict.h"
 #include "tools/custream/trace/json.h"
@@ -145,8 +144,8 @@ static void summary(const struct check *check)
 {
     uint64_t threads = 0, lanes = 0;
     for (size_t i = 0; i < check->lane_count; i++) {
-        const bool gpu = gpu_of_process(true, check->lanes[i]->pid, "") != TRACE_NO_GPU;
-        if (check->lanes[i]->first_event) *(gpu ? &lanes : &threads) += 1;
+        const struct lane *lane = check->lanes[i];
+        if (lane->first_event) *(lane->gpu != TRACE_NO_GPU ? &lanes : &threads) += 1;
     }
     printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, %s\n",
         check->path, check->state, (unsigned long long)check->events,

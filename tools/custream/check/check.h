@@ -7,6 +7,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/trace/numbers.h"
+#include "tools/custream/trace/row.h"
 
 struct cJSON;
 struct yyjson_val;
@@ -18,7 +19,7 @@ struct slice {
 };
 
 struct lane {
-    uint32_t pid, tid;
+    uint32_t pid, tid, gpu;  /* gpu: the GPU's ordinal, or TRACE_NO_GPU */
     bool named, with_stream; /* named: a thread_name row names the lane; with_stream: that row has
                                 args.cs.stream (lanes.h) */
     uint64_t first_event; /* line of the lane's first event that is no metadata; 0: none so far */
@@ -146,8 +147,8 @@ struct event {
     struct yyjson_val *object, *args;
     const char *name, *category; /* "": none */
     char phase;
-    uint32_t pid, tid, gpu; /* gpu: the ordinal, or TRACE_NO_GPU */
-    int64_t ts, end;        /* end: equal to ts unless the event is a slice */
+    uint32_t pid, tid;
+    int64_t ts, end; /* end: equal to ts unless the event is a slice */
     struct lane *lane;
 };
 

@@ -2,7 +2,6 @@
  * together. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/lanes.h"
-#include "tools/custream/trace/foreign.h"
 #include "tools/custream/trace/value.h"
 
 #include <math.h>
@@ -164,7 +163,7 @@ static bool judge_gpu_row(const struct event *event)
 {
     yyjson_val *device = yyjson_obj_get(event->args, "device"),
                *stream = yyjson_obj_get(event->args, "stream");
-    if (device && !is_number(device, event->gpu))
+    if (device && !is_number(device, event->lane->gpu))
         return BREACH(event, 2, "args.device is not the pid: a GPU's pid is its ordinal");
     if (stream && !is_number(stream, lane_stream(event->tid, event->lane->with_stream)))
         return BREACH(event, 3, "args.stream is not the lane's stream, %u",
@@ -178,7 +177,7 @@ static bool judge_gpu_row(const struct event *event)
 
 static bool judge_place(const struct event *event, enum place place)
 {
-    const bool on_gpu = event->gpu != TRACE_NO_GPU;
+    const bool on_gpu = event->lane->gpu != TRACE_NO_GPU;
     if (place == ON_HOST && on_gpu)
         return BREACH(event, 2, "%s on pid %u: below %u are the GPUs", event->category, event->pid,
             CS_GPU_PIDS);
@@ -340,7 +339,7 @@ static bool judge_timed(struct event *event)
     event->end = event->ts;
     struct lane *lane = event->lane = lane_of(event->check, event->pid, event->tid);
     if (!lane->first_event) lane->first_event = event->line;
-    if (event->gpu != TRACE_NO_GPU && !lane->named)
+    if (event->lane->gpu != TRACE_NO_GPU && !lane->named)
         return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
     if (event->phase == 'C') return judge_counter(event);
     return judge_category(event) && judge_by_phase(event) && sums_row(event);
@@ -362,7 +361,6 @@ static bool judge(struct event *event)
     event->category = text_in(object, "cat");
     if (!*event->name && *phase != 'e') return BREACH(event, 0, "no name");
     if (!judge_id(event, "pid", &event->pid) || !judge_id(event, "tid", &event->tid)) return false;
-    event->gpu = gpu_of_process(true, event->pid, "");
     if (!event->tid) return BREACH(event, 2, "tid is 0, which Perfetto turns into the pid");
     return event->phase == 'M' ? judge_metadata(event) : judge_timed(event);
 }

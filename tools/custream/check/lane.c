@@ -1,5 +1,7 @@
 /* Keeps the slices of lanes, and judges whether they nest. */
 #include "tools/custream/check/check.h"
+#include "tools/custream/lanes.h"
+#include "tools/custream/trace/foreign.h"
 
 struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid)
 {
@@ -7,7 +9,8 @@ struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid)
         numbers_at(&check->lane_places, (uint64_t)pid << 32 | tid, (uint32_t)check->lane_count);
     if (*at == check->lane_count) {
         struct lane *lane = array_zeros(1, sizeof *lane);
-        *lane = (struct lane){.pid = pid, .tid = tid};
+        *lane = (struct lane){.pid = pid, .tid = tid, .gpu = TRACE_NO_GPU};
+        if (check->merged == (pid >= MERGED_GPUS)) lane->gpu = gpu_of_process(true, pid, "");
         array_add(check->lanes, check->lane_count, check->lane_capacity, lane);
     }
     return check->lanes[*at];
