@@ -36,9 +36,9 @@ void *array_room(void *array, size_t count, size_t *capacity, size_t size);
         (array)[(count)++] = (__VA_ARGS__))
 /* Returns an array of zeros, the caller's to free, or calls out_of_memory(). */
 void *array_zeros(size_t count, size_t size);
-/* Likewise returns a copy of the text; NULL for NULL. */
+/* Returns a copy of the text, or calls out_of_memory(); NULL for NULL. */
 char *kept(const char *text);
-/* Likewise returns an array of UINT32_MAX, which many files call NONE. */
+/* Returns an array of UINT32_MAX (NONE in many files), or calls out_of_memory(). */
 uint32_t *array_none(size_t count);
 
 /* The order of two numbers for qsort(): -1, 0 or 1. */

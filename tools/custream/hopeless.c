@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether the option has one of these values, "A|B". One that ends in ':' stands for all that begin
- * so: "sample:" for "sample:50". */
+/* Whether the option has one of these values, "A|B". A value that ends in ':' stands for all that
+ * begin with it: "sample:" for "sample:50". */
 static bool is(const struct cs_settled *settled, enum cs_option id, const char *values)
 {
     const char *word = cs_option_word(id, settled->value[id]);
@@ -126,8 +126,8 @@ static bool plugins_hopeless(const char *list)
 
 /* --- options that cancel each other --- */
 
-/* Option `id` with `value` does nothing beside option `by` with `other`; NULL: any value but the
- * default. Options that contradict each other stand in shim/policy/settle.c. */
+/* Option `id` with `value` does nothing beside option `by` with `other`. NULL stands for any value
+ * but the default. Options that contradict each other stand in shim/policy/settle.c. */
 static const struct cancel {
     enum cs_option id;
     const char *value;
@@ -185,7 +185,7 @@ static bool options_cancel(const struct cs_settled *settled)
     return false;
 }
 
-/* --report is no option of the library, so no row above has it. */
+/* Complains of --report without a trace. It is no option of the library, so no row above has it. */
 static bool report_hopeless(const struct cs_settled *settled)
 {
     if (!is(settled, CS_OPTION_TRACE, "off")) return false;

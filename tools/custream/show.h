@@ -14,14 +14,14 @@ enum unit {
     UNIT_SHARE,        /* 0 to 1; shown in percent */
     UNIT_GBPS,         /* 1e9 bytes a second */
     UNIT_CHANGE_NS,    /* the difference of two times; shown with its sign */
-    UNIT_CHANGE_SHARE, /* likewise, as a share of the earlier value */
+    UNIT_CHANGE_SHARE, /* the same as a share of the earlier value */
 };
 
 enum { SHOWN_MAX = 40 };
 
 /* Shows a value: "1.234 ms", "38.2 %", "4.0 KiB", "12,345"; "-" for NAN. Returns `out`. */
 const char *value_show(char out[SHOWN_MAX], enum unit unit, double value);
-/* Likewise, in a text that lasts until the caller's block ends. */
+/* Shows a value in a text that lasts until the caller's block ends. */
 #define SHOWN(unit, value) value_show((char[SHOWN_MAX]){0}, unit, (double)(value))
 
 /* Writes all digits, as JSON and CSV have them; "": the value is not finite. Returns `out`. */
@@ -59,6 +59,6 @@ int columns_of_terminal(void);
 
 /* Prints a line on stderr. Returns STATUS_UNUSABLE. */
 int complain(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-#define complained(...) (!complain(__VA_ARGS__)) /* likewise, but returns false */
+#define complained(...) (!complain(__VA_ARGS__)) /* does the same, and is false */
 
 #endif

@@ -61,8 +61,8 @@ struct call {
     uint32_t tid, stream; /* stream 0: the call names none */
     uint16_t device;
     bool launches; /* the call launches a kernel */
-    bool works;    /* its work is in the file; set at the end */
-    bool at_home;  /* some of its work is on the lane of its stream */
+    bool works;    /* the call's work is in the file; set at the end */
+    bool at_home;  /* some of the call's work is on the lane of the call's stream */
 };
 
 /* A cs_window slice: a time in which nothing was recorded. */

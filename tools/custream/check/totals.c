@@ -199,7 +199,7 @@ static bool missing_launches_agree(const struct judged *j)
     uint64_t least, most;
     if (!gpu || j->part >= 2) return true; /* this total counts launches of earlier parts too */
     if (said < 0 && member_of(j->totals, "recovered"))
-        return true; /* custream recover cannot tell it from the rows */
+        return true; /* custream recover cannot tell this total from the rows */
     if (said < 0) return BREACH(j, 12, "the trailer has no %s", name);
     launches_passed(j->sums, &least, &most);
     if (!j->complete) { /* the launches, or the later work, may be missing from the file */
@@ -313,7 +313,8 @@ static bool windows_agree(const struct judged *j)
     if (opened < 0 || n < 0 || !cJSON_IsArray(last))
         return BREACH(j, 12, "totals.windows: opened, and a list of the last with from_us each");
     if (member_of(said, "untold") || (!n && !j->complete))
-        return true; /* some steps were not recorded; or the list was left out to fit */
+        return true; /* some windows were not told, or the list was left out so that the trailer
+                        fits */
     if (n != (opened < WINDOWS_LISTED ? opened : WINDOWS_LISTED))
         return BREACH(
             j, 12, "totals.windows.opened is %.15g, and %d windows are listed", opened, n);

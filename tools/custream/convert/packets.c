@@ -198,7 +198,7 @@ static void note_put(struct packets *p, const struct cs_pf_text *key, yyjson_val
     rope_used(&p->notes, cs_pf_nested(start, end));
 }
 
-/* Appends `notes` to the event, behind the arguments that were put at once. */
+/* Appends `notes` to the event, behind the arguments that were put into the event directly. */
 static char *notes_out(struct packets *p, char *at)
 {
     if (!p->notes.length) return at;

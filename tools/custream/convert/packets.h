@@ -16,7 +16,8 @@ void packets_free(struct packets *p);
 /* To be called once, before the rows. `text`: the JSON in front of the rows; `wall_ns`: what the
  * wall clock says at the trace's time 0. */
 void packets_head(struct packets *p, const char *text, size_t n, uint64_t wall_ns);
-/* `half`: a text has half a surrogate pair. False: Perfetto has no place for what `error` names. */
+/* `half`: a text has half a surrogate pair. False: the format has no place for what `error`
+ * names. */
 bool packets_row(struct packets *p, struct yyjson_val *row, bool half, char error[256]);
 /* To be called once, after the rows. `text`: the JSON behind the rows. */
 void packets_tail(struct packets *p, const char *text, size_t n);

@@ -50,7 +50,7 @@ struct entry {
         double total, times; /* sums over all runs of the side */
     } sides[SIDES];
     double now, now_times; /* sums in the run that is being added */
-    bool is_now;           /* that run has the row */
+    bool is_now;           /* the run that is being added has the row */
 };
 
 /* A run, as the table "runs" shows it. */
@@ -144,7 +144,8 @@ void names_label(const struct table *table, size_t row, char out[NAME_MAX_BYTES]
 
 /* --- tables.c, text.c: the result as tables of a report --- */
 
-/* Grows if readers of the JSON have to change. New tables and columns do not raise it. */
+/* The version of the JSON. Grows if readers have to change; new tables and columns do not raise
+ * it. */
 enum { DIFF_VERSION = 1 };
 
 /* Adds the tables "runs", "devices", "changed", "follows", "perhaps", "findings" and "metrics". */

@@ -25,7 +25,7 @@ enum word { WORDS(WORD_ENUMERATOR) WORD_COUNT };
 
 struct export
 {
-    struct model model; /* of the current file; all tables use its texts */
+    struct model model; /* the model of the current file; all tables use its texts */
     struct texts *texts;
     text words[WORD_COUNT];
     bool begun; /* the first row has come */

@@ -43,7 +43,7 @@ const struct api_call *api_find(const char *name);
 
 enum image_kind { IMAGE_PROGRAM, IMAGE_LIBRARY, IMAGE_OBJECT /* .o, not linked yet */ };
 
-/* How a file uses a name of the API. */
+/* The ways in which a file uses a name of the API. */
 enum image_use {
     USE_IMPORTED, /* the loader binds the name */
     USE_CALLED,   /* the function is linked in, and code other than the CUDA runtime calls it */

@@ -1,4 +1,4 @@
-/* What `custream ps`, `record`, `dump` and `hang` share. */
+/* Declarations that `custream ps`, `record`, `dump` and `hang` share. */
 #ifndef CS_LIVE_H
 #define CS_LIVE_H
 
@@ -19,7 +19,7 @@ struct listener {
 struct listeners {
     struct listener **each; /* in the order of their pids, if listeners_find() has found them */
     size_t count, capacity;
-    size_t left_out; /* how many more listen, and could not be asked */
+    size_t left_out; /* how many further processes listen, which could not be asked */
 };
 
 /* Finds and asks all processes that listen. Says how many could not be asked. */
@@ -109,7 +109,8 @@ struct cut_reach {
 
 /* Whether an open file is the trace of the process, by its base time. False with errno. */
 bool extract_is(int fd, const struct extract *extract);
-/* An open copy, without a name, of an ended process's file, on the file system of `to`; or -1. */
+/* Returns an open copy of an ended process's file, without a name, on the file system of `to`; or
+ * -1. */
 int extract_keep(const struct extract *extract, const char *to);
 
 /* Writes one timeline, from the first `from` to the last `until`. False: it has complained. */

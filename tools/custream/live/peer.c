@@ -330,8 +330,8 @@ bool peer_hear_about(struct peer *peer, struct about *about)
 
 /* --- all processes that listen --- */
 
-/* Connects to a name. Returns whether the process that listens there is the one whose number and
- * pid namespace the name has; then `peer` is that process. */
+/* Connects to a name. Returns whether the process that listens there has the number and the pid
+ * namespace in the name; if so, `peer` becomes that process. */
 static bool is_listener(struct peer *peer, const char *name)
 {
     struct peer real;

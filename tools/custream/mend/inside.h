@@ -1,4 +1,4 @@
-/* What the files of mend/ share. */
+/* Declarations that the files of mend/ share. */
 #ifndef CS_MEND_INSIDE_H
 #define CS_MEND_INSIDE_H
 

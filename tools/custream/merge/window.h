@@ -11,7 +11,8 @@
 
 struct window {
     int64_t from, to; /* in the file's times: from <= t < to lies in the window */
-    /* a bit for each row B, E, b, e and mark of a life, in the order of the file: the row stays */
+    /* a bit for each row B, E, b or e and each mark of a life, in the file's order; 1: the row
+     * stays */
     unsigned char *pairs;
     size_t pair_count, pair_capacity, pair_next;
     struct open {
@@ -27,7 +28,7 @@ struct window {
     struct numbers arrows;
     struct numbers
         counters; /* by key_of(): the number of the counter's last row before the window */
-    struct numbers counted; /* the numbers of those rows, each with the value 1 */
+    struct numbers counted; /* the numbers that `counters` has, each with the value 1 */
     uint64_t counter_count, counter_next;
     bool is_range, called; /* called: a call began in the range */
     struct numbers calls;  /* for a range: the correlations of calls that began in it, each 1 */

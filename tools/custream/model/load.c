@@ -138,7 +138,7 @@ static void load_call(struct run *run, const struct trace_row *row)
     call.call = call_named(run, call.name);
     const bool of_event = call_kind(&call) == CS_KIND_WAIT ||
                           (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
-    /* CU_EVENT_WAIT_EXTERNAL has the same value */
+    /* for waits too, as CU_EVENT_WAIT_EXTERNAL has the same value */
     call.external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL;
     call.elsewhere = (call.external && call_kind(&call) == CS_KIND_EVENT) ||
                      row_has(row, KEY_ELSEWHERE) || names_a_record(call.call);
@@ -147,7 +147,7 @@ static void load_call(struct run *run, const struct trace_row *row)
     if (call_kind(&call) == CS_KIND_MEMOP) call.what = row_word(row, KEY_ADDRESS);
     call.captured = row_number(row, KEY_CAPTURED, 0);
     call.awaited = call.work != 0;
-    /* another tool's trace may lack process_name, which tells the pid otherwise */
+    /* another tool's trace may lack process_name, which else tells the pid */
     if (!run->ours && !run->pid) run->pid = (uint32_t)row_number(row, KEY_PID, 0);
     call.shape = shape_of(run, row);
     ADD(run, call, call);
@@ -488,7 +488,7 @@ static bool same_run(const struct run *run, uint32_t pid, int64_t base, char err
     return false;
 }
 
-/* Whether another tool's file had any call or GPU work. */
+/* Whether the file is ours, or had any call or GPU work. */
 static bool is_understood(const struct run *run, size_t known, char error[256])
 {
     if (run->ours || run->work_count + run->call_count > known) return true;

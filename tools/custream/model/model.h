@@ -154,7 +154,7 @@ struct facts {
     struct numbers index; /* index in `rows` by the text of the path, as "totals.gpu.lost" */
 };
 
-/* How many calls and pieces of GPU work were not recorded. */
+/* The numbers of calls and pieces of GPU work that were not recorded. */
 struct lost {
     double calls, works;
 };
@@ -386,7 +386,7 @@ struct overlap {
     size_t pair_count, pair_capacity;
 };
 
-/* How long after its release work may begin without counting as late: launches take 2 to 10 us. */
+/* The time after its release at which work may begin and is not late: launches take 2 to 10 us. */
 enum { RELEASE_NS = 20000 };
 
 void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds,

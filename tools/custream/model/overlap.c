@@ -215,8 +215,7 @@ static size_t queued_streams(struct queued *queued, const struct run *run, const
 
 /* --- late work --- */
 
-/* How many of a device's busiest streams are tested: a bound for programs with thousands of
- * them. */
+/* The number of a device's busiest streams that are tested: a bound for thousands of streams. */
 enum { STREAMS_ASKED = 64 };
 
 /* A time in which a piece of work waited. */

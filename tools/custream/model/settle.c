@@ -176,7 +176,7 @@ static bool is_of_event(const struct call *call)
 /* Marks calls with an event whose record the trace does not tell. */
 static void settle_events(struct run *run)
 {
-    struct numbers elsewhere = {0}; /* by event: 1 */
+    struct numbers elsewhere = {0}; /* by event: 1 if something else than a call records it */
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         if (call->elsewhere && call->what && !call->result)
@@ -265,7 +265,7 @@ static void join_ranges(struct run *run)
     free(pieces.next);
 }
 
-/* --- the rest --- */
+/* --- devices, and the run's span --- */
 
 /* Reads a device's properties from the n-th of the file's deviceProperties. */
 static void settle_device(struct run *run, struct device *device, unsigned n)

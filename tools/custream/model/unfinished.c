@@ -282,7 +282,7 @@ static void go_on(struct queues *q)
     }
 }
 
-/* --- all of it --- */
+/* --- all queues --- */
 
 static void queues_make(struct queues *q, const struct run *run)
 {
@@ -395,7 +395,7 @@ struct walk {
     size_t length;
 };
 
-/* Returns the first row that this one waits for and that is not known to be free; NONE. */
+/* Returns the first row for which `row` waits and that is not known to be free; NONE. */
 static uint32_t next_of(const struct walk *w, uint32_t row)
 {
     const struct unfinished_stream *r = &w->of->streams[row];
@@ -448,7 +448,7 @@ static void circles_find(struct unfinished *of, const struct queues *q)
     free(w.path);
 }
 
-/* --- all of it --- */
+/* --- all unfinished streams --- */
 
 static int by_circle_and_call(const void *a, const void *b)
 {

@@ -1,4 +1,4 @@
-/* What the files of `custream open` share. */
+/* Declarations that the files of `custream open` share. */
 #ifndef CS_OPEN_H
 #define CS_OPEN_H
 
@@ -83,7 +83,8 @@ bool server_ready(void);
 /* Listens on the port; 0: on any. Returns false if that fails: errno says why. */
 bool server_listen(struct server *server, unsigned port);
 
-/* Serves until the trace was delivered (not with `stay`): 0; a signal's number; -1 with errno. */
+/* Serves until the trace was delivered (not with `stay`) and returns 0, or until a signal and
+ * returns its number. -1: with errno. */
 int server_run(struct server *server, bool stay);
 
 #endif

@@ -60,8 +60,8 @@ static void put(void *of, const char *text, size_t length)
     if (length && gzwrite(of, text, (unsigned)length) != (int)length) _exit(1);
 }
 
-/* Closes all descriptors but these two, which become MAKER_FILE and MAKER_PIPE. If the child kept a
- * connection of the server, that connection would not end. */
+/* Closes all descriptors but `file` and `pipe`, which become MAKER_FILE and MAKER_PIPE. If the
+ * child kept a connection of the server, that connection would not end. */
 static void descriptors_leave(int file, int pipe)
 {
     const int kept[] = {fcntl(file, F_DUPFD, MAKER_OTHERS), fcntl(pipe, F_DUPFD, MAKER_OTHERS)};
@@ -256,7 +256,7 @@ static enum MHD_Result answer_ui(
     return answer_file(connection, fd, (uint64_t)about.st_size, type_of(path));
 }
 
-/* Whether the URL is that of the trace. Without the right token no answer tells anything of the
+/* Whether the URL leads to the trace. Without the right token no answer tells anything of the
  * trace, not even its name. */
 static bool is_trace(const struct server *server, const char *url)
 {

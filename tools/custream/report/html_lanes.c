@@ -77,7 +77,7 @@ static void pieces_put(const struct lane *lane)
 
 /* --- many pieces --- */
 
-/* How much of each column each class fills. `part`: with pieces that fill only a part of the
+/* The share of each column that each class fills. `part`: by pieces that fill only a part of the
  * column. `full`: 1 where full columns begin and -1 where they end. */
 struct fill {
     double part[LANE_COLUMNS + 1][CLASSES], full[LANE_COLUMNS + 1][CLASSES];

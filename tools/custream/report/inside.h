@@ -52,8 +52,8 @@ struct findings {
     size_t count, capacity;
 };
 
-/* How a rule finds its subject: by lost time (IN_COSTS), by other facts about GPU work (ANYWAY), or
- * by calls, in part or alone. Only finds of IN_COSTS must have a cost. */
+/* The ways in which rules find their subject: by lost time (IN_COSTS), by other facts about GPU
+ * work (ANYWAY), or by calls, in part or alone. Only finds of IN_COSTS must have a cost. */
 enum shows { IN_COSTS, ANYWAY, PARTLY_IN_CALLS, IN_CALLS };
 
 typedef void looker(struct findings *to);

@@ -1,4 +1,4 @@
-/* What `custream report` offers to other commands: reports, their forms, and conditions. */
+/* The part of `custream report` for other commands: reports, their forms, and conditions. */
 #ifndef CS_REPORT_REPORT_H
 #define CS_REPORT_REPORT_H
 
@@ -32,7 +32,7 @@ struct print {
     const struct model *of; /* the HTML page draws its lanes */
     char *const *files;     /* the files that were read */
     int file_count;
-    const char *const *sections; /* text: keys of the only tables to print */
+    const char *const *sections; /* text: the keys of the tables to print */
     int section_count;           /* 0: all tables */
     bool brief;                  /* text: print only what comes before the tables */
     int columns;                 /* text: the terminal's width */

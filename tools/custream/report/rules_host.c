@@ -151,7 +151,7 @@ static bool call_pageable(struct search *s, const struct call *call)
 }
 
 /* Blames copies of pageable memory. The driver copies through memory of its own: before a copy to
- * the device begins, and in the call of a copy from it. */
+ * the device begins, and during the call of a copy from the device. */
 static struct blame blame_pageable(struct search *s, const struct gap *gap)
 {
     struct blame blame = blame_calls(s, gap, call_pageable);
@@ -225,7 +225,7 @@ void look_allocations(struct findings *to)
 enum { SHORT_NS = 50000 };
 /* A longer gap is not explained by a launch. */
 enum { LAUNCH_GAP_NS = 100000 };
-/* How many short kernels in a row are worth a graph. */
+/* The least number of short kernels in a row that are worth a graph. */
 enum { KERNELS_IN_A_ROW = 20 };
 
 /* Short kernels, one after the other, with the host's time between them. Memsets and copies within

@@ -152,7 +152,8 @@ static bool is_blocking(const struct run *run, uint32_t stream)
     return is && is->known && is->origin == ORIGIN_CREATED && !is->non_blocking;
 }
 
-/* Returns the device of the one of two streams that is a blocking stream; NONE: neither is. */
+/* Returns the device of a blocking stream, `waiting` or `other`; NONE: neither is a blocking
+ * stream. */
 static uint32_t device_of_blocking(struct search *s, uint32_t waiting, uint32_t other)
 {
     const uint32_t stream = is_blocking(s->run, waiting) ? waiting : other;

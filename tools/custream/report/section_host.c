@@ -118,7 +118,7 @@ static uint32_t ended_wait(const struct front *front, const struct call *call)
 
 /* --- waits for something else than work --- */
 
-/* What a wait with no known work was for. */
+/* The purpose of a wait for no known work: nothing that still ran, or not known. */
 enum other { OTHER_NOTHING, OTHER_UNKNOWN };
 
 /* Returns a stream on which a host function returned during the wait; NONE. */

@@ -24,8 +24,9 @@ static const struct column host_columns[] = {
     {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
 };
 
-/* Sums of a row. IDLE_LAST and IDLE_LONGEST: in idles->rows, the first piece of the idle time that
- * was added last, and of the longest one. IDLE_LAST_NS: the length of the one added last. */
+/* Sums of a row. IDLE_LAST: the index in idles->rows of the first piece of the idle time that was
+ * added last; IDLE_LAST_NS: that time's length. IDLE_LONGEST: the index of the first piece of the
+ * longest idle time. */
 enum { IDLE_LAST, IDLE_LAST_NS, IDLE_LONGEST };
 
 /* Adds a piece of idle time. Pieces in one gap count as one time. */

@@ -1,6 +1,6 @@
-/* Steps: the ranges that repeat on one thread, at the outermost level where any does. The section
- * tells for each how long a step takes, which one was the slowest, and what took longer in that one
- * than in the others. */
+/* Steps: the ranges that repeat on one thread, at the outermost level that has such ranges. The
+ * section tells for each how long a step takes, which step was the slowest, and what took longer in
+ * the slowest than in the others. */
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 

@@ -109,7 +109,7 @@ static void sample_own(
 static void launches_count(struct tallies *tallies, const struct run *run)
 {
     const text unnamed =
-        text_find(&run->texts, "kernel"); /* the name of work whose kernel has none */
+        text_find(&run->texts, "kernel"); /* the name of work whose kernel has no name */
     for (size_t c = 0; c < run->call_count; c++) {
         const struct call *call = &run->calls[c];
         const text name = call->what ? call->what : unnamed;

@@ -17,7 +17,7 @@ bool pftrace_is(const char *bytes, size_t n);
 /* `texts`: times in rows are microseconds, as in JSON; else they are whole nanoseconds. */
 struct pftrace *pftrace_new(bool texts);
 void pftrace_feed(struct pftrace *p, const char *bytes, size_t n);
-/* Says that all bytes were fed. Only now the last packet is read, which no other packet follows. */
+/* Says that all bytes were fed. Only then is the last packet read, as no packet follows it. */
 void pftrace_end(struct pftrace *p);
 
 enum pftrace_piece {

@@ -26,7 +26,8 @@ static const struct {
 _Static_assert(TRACE_KEY_COUNT <= 64, "a bit a key");
 
 enum {
-    PATH_MAX_BYTES = 240, /* the longest path of a fact; nobody wants longer or deeper ones */
+    PATH_MAX_BYTES =
+        240, /* the longest path of a fact; facts with longer or deeper ones are left out */
     DEPTH_MAX = 16,
     KEY_NONE = 255,
     KEY_SLOTS = 512,

@@ -42,7 +42,7 @@
 #define TRACE_KEY_ENUMERATOR(key, name, kind) KEY_##key,
 enum trace_key { TRACE_KEYS(TRACE_KEY_ENUMERATOR, TRACE_KEY_ENUMERATOR) TRACE_KEY_COUNT };
 
-/* How a kernel was launched, which decides how much of the device it fills. */
+/* A kernel's launch, which decides how much of the device the kernel fills. */
 struct shape {
     uint32_t grid[3], block[3];
     int32_t registers;      /* per thread; -1: unknown */
@@ -93,7 +93,7 @@ struct trace_fact {
     int64_t whole; /* the same number, exact if it is whole */
 };
 
-/* How many rows were left out. */
+/* The numbers of rows that were left out. */
 struct trace_left {
     uint64_t times;  /* rows whose time is missing, no number, or out of range */
     uint64_t others; /* another tool's rows without a phase */

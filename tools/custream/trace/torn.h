@@ -19,7 +19,7 @@ enum {
     TORN_BEHIND = 128 << 10
 }; /* bytes: more than an old trailer takes, which is at most 65 KiB */
 
-/* Bytes that replace all of the file from `at` on. */
+/* Bytes that stand for the file's own bytes from `at` to its end. */
 struct torn_more {
     off_t at;
     const char *bytes;

@@ -150,7 +150,7 @@ bool value_ns(yyjson_val *value, int64_t *ns)
     *ns = negative ? -whole : whole;
     if (at == end) return true;
     char *stop;
-    const double us = strtod(text, &stop); /* more decimals, or an exponent */
+    const double us = strtod(text, &stop); /* for more decimals, or an exponent */
     if (stop != end || !(fabs(us) * 1000 <= (double)TIME_MAX)) return false;
     *ns = llrint(us * 1000);
     return true;
@@ -158,7 +158,7 @@ bool value_ns(yyjson_val *value, int64_t *ns)
 
 bool value_natural(yyjson_val *value, uint64_t *number)
 {
-    /* The limit of custream check for numbers that are no times. */
+    /* custream check has this limit for numbers that are no times */
     static const uint64_t exact = UINT64_C(1) << 53;
     size_t length;
     const char *at = text_of_value(value, &length);

@@ -1,4 +1,4 @@
-/* What the files of the watcher share. */
+/* Declarations that the files of the watcher share. */
 #ifndef CS_TOOLS_WATCH_INSIDE_H
 #define CS_TOOLS_WATCH_INSIDE_H
 

@@ -79,7 +79,7 @@ static void look(struct ending *ending, bool over)
     ending->known = true;
 }
 
-/* The process has hung up. Its parent has not waited for it yet, so its status can be seen now. */
+/* Reads the status of a process that has hung up, as its parent has not waited for it yet. */
 static void ending_begins(struct ending *ending) { look(ending, false); }
 
 /* Asks the pidfd for the exit status. False: the kernel does not tell it. */
@@ -132,7 +132,7 @@ struct process {
     pid_t pid;
     struct ending ending;
     bool quiet, ended; /* ended: the library has finished the file */
-    /* What the watcher says of the trace unless the process says it itself; path NULL: nothing. */
+    /* the watcher's words about the trace, unless the process says them itself; path NULL: none */
     struct told_trace unsaid;
     time_t execs; /* when the process was about to become another program; 0: it was not */
     char *path;   /* NULL: no file so far */
@@ -146,14 +146,14 @@ static struct watch {
     struct process *processes;
     size_t count, most; /* count: processes now; most: how many the descriptors allow */
     struct told told;
-    int asks;      /* the socket of the program, which waits for the report; -1: it does not */
-    int reporting; /* the pidfd of the process that makes the report; -1: none does */
+    int asks;      /* the socket of the program while it waits for the report; else -1 */
+    int reporting; /* the pidfd of the process that makes the report; -1: no process makes one */
     pid_t reporter;
     bool met; /* some process used CUDA */
     bool root_gone;
 } watch = {.asks = -1, .reporting = -1};
 
-/* The time in seconds, never 0. */
+/* Returns the time in seconds, never 0. */
 static time_t now(void)
 {
     struct timespec time;
@@ -274,7 +274,8 @@ static void answer(const struct process *process, const char *word)
     if (write(process->fd, word, strlen(word)) < 0) {} /* the process has ended meanwhile */
 }
 
-/* The process has finished its file. `wait` goes before the look for `spoke` (base/watch.h). */
+/* Handles that the process has finished its file. `wait` goes out before `spoke` is looked for
+ * (base/watch.h). */
 static void process_ends(struct process *process)
 {
     char next[sizeof cs_tell_spoke];
