@@ -65,8 +65,8 @@ struct image {
     bool carries_cudart;        /* a CUDA runtime is linked into the file */
     unsigned cudart_version;    /* the version of that runtime: 13000 is 13.0; 0: not known */
     bool opens, opens_apart; /* opens: the file imports dlopen; opens_apart: it imports dlmopen */
-    bool names_libcuda,
-        names_cudart; /* the file has the library's name as a text, so it may open the library */
+    /* the file has the library's name as a text, so it may open the library */
+    bool names_libcuda, names_cudart;
     bool own_driver_pointers; /* the file defines variables named like the driver's functions */
     struct strings calls[API_LEVELS][USES];
     /* by enum api_stream: how many different calls are imported or called */

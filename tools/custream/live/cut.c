@@ -69,8 +69,7 @@ int trace_find(int pid, const char *trace, const struct file_id *file, char path
     char root[64];
     if (*trace != '/') return errno = ENOENT, -1;
     snprintf(root, sizeof root, "/proc/%d/root", pid);
-    const bool through =
-        !access(root, F_OK); /* false: the process has ended, or is not this user's */
+    const bool through = !access(root, F_OK); /* false: the process is gone, or not ours */
     snprintf(path, TRACE_ROOM, "%s%s", through ? root : "", trace);
     int fd = look(path, file);
     const int error = errno;

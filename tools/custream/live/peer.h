@@ -31,7 +31,7 @@ struct about {
 bool peer_find(struct peer *peer, int pid);
 /* Sends a request, over a new connection if there is none. */
 bool peer_ask(struct peer *peer, const char *request);
-/* Sends a request to all, over new connections. A peer that cannot be asked then has none. */
+/* Sends a request to all, over new connections. A peer that cannot be asked has none afterwards. */
 void peers_ask(struct peer *const *each, size_t count, const char *request);
 /* Returns the text behind the first word of an answer; NULL: it begins with another word. */
 const char *answer_behind(const char *answer, const char *word);

@@ -195,8 +195,8 @@ static bool output_write(const char *to, struct recording *all, size_t count, si
 
 struct counts {
     unsigned long long calls, works, lost;
-    bool unknown,
-        partly; /* unknown: some file could not be read; partly: some file may lack events */
+    /* unknown: some file could not be read; partly: some file may lack events */
+    bool unknown, partly;
 };
 
 static void counts_add(struct counts *counts, const struct recording *r)

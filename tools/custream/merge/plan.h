@@ -17,7 +17,7 @@ enum { GROUP_TEXT = 40 };
 /* All rows of a file that have the same pid: the process itself, or a GPU. */
 struct group {
     uint64_t key;                          /* value_hash() of its pid */
-    char pid[GROUP_TEXT], tid[GROUP_TEXT]; /* as JSON; tid: the tid of the group's first row */
+    char pid[GROUP_TEXT], tid[GROUP_TEXT]; /* as JSON; tid: of the group's first row */
     char *name, *labels;                   /* as JSON; NULL: the file has none */
     bool gpu, has_number;
     uint64_t number;  /* the pid, if has_number */
@@ -74,8 +74,8 @@ struct process {
     uint64_t rank, pid, error_ns;
     uint64_t ids[ID_RANGES]; /* what to add to an id of each range */
     int64_t shift;           /* what to add to a time */
-    const struct clock
-        *clock; /* clock_ahead() of this clock is subtracted from each time; NULL: nothing is */
+    /* clock_ahead() of this clock is subtracted from each time; NULL: nothing is */
+    const struct clock *clock;
     char label[128];
     bool has_error;
     bool twin; /* another process has the same label */

@@ -26,8 +26,8 @@ struct window {
     /* by key_of(): 1 if one end lies in the window; for a range, how many ends are at slices that
      * stay */
     struct numbers arrows;
-    struct numbers
-        counters; /* by key_of(): the number of the counter's last row before the window */
+    /* by key_of(): the number of the counter's last row before the window */
+    struct numbers counters;
     struct numbers counted; /* the numbers that `counters` has, each with the value 1 */
     uint64_t counter_count, counter_next;
     bool is_range, called; /* called: a call began in the range */

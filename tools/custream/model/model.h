@@ -101,11 +101,11 @@ struct stream {
     bool by_policy;    /* custream changed what the program asked for */
     bool priority_said;
     int priority, requested;
-    text created_by,
-        library; /* the call that created the stream; the library or program that made this call */
+    /* the call that created the stream, and the library or program that made this call */
+    text created_by, library;
     text origin_said, flags; /* the words of the file */
-    uint32_t
-        thread; /* the system's number of the thread that made the stream; 0: not in the file */
+    /* the system's number of the thread that made the stream; 0: not in the file */
+    uint32_t thread;
     int64_t begin, end;
     uint32_t works; /* how many pieces of work ran on the stream */
 };
@@ -305,10 +305,10 @@ enum { LATENCY_NS = 100 * 1000 };
 
 /* When a piece of work could have begun at the earliest, and what held it until then. */
 struct hold {
-    int64_t
-        enqueued;  /* when the work's call began; if the call is not known, when the work began */
-    int64_t ready; /* when all that the work waited for on the GPU had ended; INT64_MIN: it waited
-                      for nothing */
+    /* when the work's call began; if the call is not known, when the work began */
+    int64_t enqueued;
+    /* when all that the work waited for on the GPU had ended; INT64_MIN: it waited for nothing */
+    int64_t ready;
     int64_t without_legacy; /* `ready` as if the legacy default stream ordered nothing */
     uint32_t blocker;       /* the work that ended at `ready`; NONE */
     uint32_t via;           /* the call that made the work wait, such as cuStreamWaitEvent; NONE */

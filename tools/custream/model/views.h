@@ -65,8 +65,8 @@ bool gap_next(const struct idles *idles, const struct run *run, size_t *at, stru
 /* The time of a run before a device's first work, and the calls that the host was in meanwhile. */
 struct before {
     double ns; /* counted from the first thing in the trace; NAN: earlier work may be missing */
-    text
-        call; /* the name of the calls that took longest, all threads summed; 0: no call was made */
+    /* the name of the calls that took longest, all threads summed; 0: no call was made */
+    text call;
     double times, call_ns;
     double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
 };

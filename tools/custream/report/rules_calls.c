@@ -178,8 +178,8 @@ struct watch {
     struct numbers waited;   /* by both streams: the latest record on one stream for which the other
                                 has waited */
     uint32_t *enqueued;      /* by stream: pieces of work so far */
-    struct numbers
-        behind; /* by event: `enqueued` of the recording stream at the event's last record */
+    /* by event: `enqueued` of the recording stream at the event's last record */
+    struct numbers behind;
 };
 
 /* Whether the trace has all records of events. It may lack some if it is a part or a window of

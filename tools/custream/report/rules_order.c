@@ -6,8 +6,8 @@ struct toll {
     int64_t covered; /* the time up to this moment is counted */
     int64_t cost;
     uint64_t times;
-    uint32_t late,
-        idle; /* by index in the model's lates and idles: the one that lost the most; NONE */
+    /* by index in the model's lates and idles: the one that lost the most; NONE */
+    uint32_t late, idle;
     uint32_t streams, last; /* for a rule about several streams: how many, and one of them */
 };
 

@@ -60,12 +60,12 @@ struct running {
     struct unfinished unfinished;
     struct inside *threads;
     size_t thread_count;
-    const char
-        *unread; /* words about the calls that are missing; NULL: no call is known to be missing */
+    /* words about the calls that are missing; NULL: no call is known to be missing */
+    const char *unread;
     const struct work **last; /* by stream: the work that ended last */
     const struct work *last_of_all;
-    int64_t as_of,
-        gpu_as_of; /* gpu_as_of: the time up to which GPU work was reported; INT64_MIN: not known */
+    /* gpu_as_of: the time up to which GPU work was reported; INT64_MIN: not known */
+    int64_t as_of, gpu_as_of;
 };
 
 /* --- words --- */

@@ -37,8 +37,8 @@ struct json {
     bool fault_in_number;
     uint64_t rows_line, rows_end_line; /* lines of the [ and ] around the events; in packets 0 */
     uint64_t skip_to; /* set by the caller; slices that begin before this byte are passed over */
-    bool
-        strict; /* set by the caller; text must be UTF-8, and rows of packets become as from JSON */
+    /* set by the caller; text must be UTF-8, and rows of packets look like rows from JSON */
+    bool strict;
     /* Internal: */
     const char *at, *end;        /* the rest of the chunk of text */
     const char *chunk, *newline; /* the chunk's next newline, kept by line_parse(); NULL: none */

@@ -62,8 +62,8 @@ struct trace_row {
     struct shape said;               /* the lists of GRID and BLOCK */
     const struct shape *shape; /* the shape of a kernel or its launch, maybe taken from an earlier
                                   row; NULL: none */
-    uint32_t
-        shape_number; /* number of `shape` among the file's, from 0 in the order of appearance */
+    /* the number of `shape` among the file's shapes, from 0 in the order of appearance */
+    uint32_t shape_number;
     int64_t ids[TRACE_IDS_MOST]; /* the first values of WAIT_IDS */
     unsigned id_count;
 };
@@ -86,8 +86,8 @@ uint32_t row_stream(const struct trace_row *row);
 
 /* A number or a text outside of the events. */
 struct trace_fact {
-    const char
-        *path;  /* such as "totals.gpu.lost"; list elements have numbers: "deviceProperties.0.id" */
+    /* such as "totals.gpu.lost"; list elements have numbers: "deviceProperties.0.id" */
+    const char *path;
     text value; /* 0: the fact is a number */
     double number;
     int64_t whole; /* the same number, exact if it is whole */
@@ -104,9 +104,9 @@ struct trace_sink {
     void *of;
     void (*row)(void *of, const struct trace_row *row);
     void (*fact)(void *of, const struct trace_fact *fact);
-    void (*progress)(
-        void *of, uint64_t bytes); /* called now and then with the bytes read so far; may be NULL */
-    struct trace_left *left;       /* counted up; may be NULL */
+    /* called now and then with the bytes read so far; may be NULL */
+    void (*progress)(void *of, uint64_t bytes);
+    struct trace_left *left; /* counted up; may be NULL */
     int64_t last; /* read only the header and this many last bytes of a plain file; 0: read all */
     bool *partly; /* set if `last` left something out; may be NULL */
     bool (*enough)(void *of); /* true: reading stops, and the file counts as whole; may be NULL */

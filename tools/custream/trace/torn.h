@@ -31,8 +31,8 @@ struct torn {
     const struct torn_more *more; /* set by the caller before the first torn_next(), for a regular
                                      file only; NULL: none */
     off_t last; /* read only the header and this many last bytes of a plain file; 0: read all */
-    bool partly,
-        skips;  /* partly: `last` left bytes out; skips: text is dropped up to the next newline */
+    /* partly: `last` left bytes out; skips: text is dropped up to the next newline */
+    bool partly, skips;
     off_t from; /* where in a regular file reading began; -1: the file is not regular */
     bool all;   /* the file's end was read */
     bool packed, ours, flows, ended; /* ended: no more text comes; flows: text goes out unjudged */
@@ -41,16 +41,16 @@ struct torn {
     bool spare, all_spare; /* spare: the gzip member has room in its header; all_spare: the first
                               member has it too */
     z_stream stream;
-    unsigned char
-        *in; /* bytes of the file, from in_from on; in[in_at..in_end) are still to be unpacked */
+    /* bytes of the file, from in_from on; in[in_at..in_end) are still to be unpacked */
+    unsigned char *in;
     size_t in_at, in_end;
     uint64_t in_from;
-    char *
-        held; /* text: torn_next() returned the first `given` bytes last, the others have to wait */
+    /* text: torn_next() returned the first `given` bytes last, the others have to wait */
+    char *held;
     size_t length, capacity, given, scanned;
-    uint64_t text_from, rows_from; /* text_from: held[0]'s offset in the text; rows_from: the first
-                                      row's, 0 if not met yet */
-    uint64_t trailer;              /* the trailer's offset in the text; 0 if not met yet */
+    /* text_from: held[0]'s offset in the text; rows_from: the first row's, 0 if not met yet */
+    uint64_t text_from, rows_from;
+    uint64_t trailer; /* the trailer's offset in the text; 0 if not met yet */
     struct torn_member {
         uint64_t file, text; /* where a whole gzip member ends: in the file, and in the text */
     } *members;

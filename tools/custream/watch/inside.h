@@ -30,8 +30,8 @@ _Noreturn void watch_run(struct watched *watched);
 
 /* The state of the watcher's messages about a run: what it has said, and sums for the end. */
 struct told {
-    const char
-        *folder; /* the folder in which the run was started; messages show paths from there */
+    /* the folder in which the run was started; messages show paths from there */
+    const char *folder;
     bool quiet;
     int lines;
     pid_t stranger; /* the last other user's process that called CUDA; or 0 */
