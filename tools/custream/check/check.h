@@ -1,7 +1,9 @@
 /* custream check, inside. Each event is judged alone as it comes (event.c). For the rules on
  * several events a short form of it is kept (24 bytes for a slice, 40 for an end of a flow or
- * span), and judged after the last event. Rules have the numbers of docs/command.md; 0 is the
- * layout. In a file of packets, "line" is the number of an event. */
+ * span), and judged after the last event.
+ *
+ * Rules have the numbers of docs/command.md; 0 is the layout. In a file of packets, "line" is the
+ * number of an event. */
 #ifndef CS_TOOLS_CHECK_H
 #define CS_TOOLS_CHECK_H
 

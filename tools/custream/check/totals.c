@@ -101,7 +101,7 @@ static int call_by_correlation(const void *left, const void *right)
         ((const struct call *)left)->correlation, ((const struct call *)right)->correlation);
 }
 
-/* Orders calls by stream and thread, then by time. */
+/* Orders calls by device, stream and thread, then by time. */
 static int call_by_place(const void *left, const void *right)
 {
     const struct call *a = left, *b = right;

@@ -99,7 +99,8 @@ static struct rings *rings_of(int fd, int memfd, bool *all)
     return NULL;
 }
 
-/* Writes what ended the process into a trailer that says incomplete, but not why. */
+/* Writes what ended the process into a trailer that says that the trace is incomplete, but not
+ * why. */
 static void say_by(int fd, struct trailer *trailer, const char *by, bool all)
 {
     static const char *const none[] = {"cut_bytes", "rows", "left_out"};

@@ -195,7 +195,7 @@ static bool copy_bytes(struct out *out, int from, off_t end)
     return true;
 }
 
-/* Writes all of a trace in Perfetto's own format anew. */
+/* Writes a trace in Perfetto's own format as a whole new file. */
 static bool put_packets(struct out *out, int fd, const struct mended *mended)
 {
     const struct torn_more more =

@@ -1,8 +1,9 @@
 /* custream merge --window: decides which rows of a file stay. These are slices, streams' lives and
  * ranges that overlap the window, instants in it, arrows with both ends in it, the last value of
  * each counter before it, and names. With --range, the calls that began in the range stay, with all
- * their work. window_survey() reads the file once and keeps a bit for each row that is one of a
- * pair. */
+ * their work.
+ *
+ * window_survey() reads the file once and keeps a bit for each row that is one of a pair. */
 #ifndef CS_MERGE_WINDOW_H
 #define CS_MERGE_WINDOW_H
 

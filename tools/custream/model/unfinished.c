@@ -263,8 +263,7 @@ static bool is_over(const struct queues *q, uint32_t stream)
     const struct call *call = &q->run->calls[head];
     const enum cs_kind kind = call_kind(call);
     if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream))
-        return false; /* the event may not be recorded, which matters to operations behind the wait
-                       */
+        return false; /* the event may not be recorded, which matters to what is behind the wait */
     if (kind == CS_KIND_WAIT
             ? record != NONE && !queue_has_ended(q, record)
             : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS)))

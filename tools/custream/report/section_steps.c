@@ -121,8 +121,9 @@ static const char *largest_excess(
 
 /* Returns the kernel, copy, call or cause of idle time that took the most more in ranges[slowest]
  * than on average in the `count` ranges, all of one thread. NULL: nothing did, or the range was
- * hardly longer than the others. A call that waits is only named if nothing else makes up for half
- * of the difference. */
+ * hardly longer than the others.
+ *
+ * A call that waits is only named if nothing else makes up for half of the difference. */
 static const char *step_difference(const struct step_reader *reader, struct report *report,
     const uint32_t *ranges, uint32_t count, uint32_t slowest)
 {

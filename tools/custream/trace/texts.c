@@ -18,7 +18,8 @@ static uint64_t few(const char *at, size_t length)
     return (uint64_t)first << 32 | last;
 }
 
-/* Hashes eight bytes at a time, as names are long. Constants of MurmurHash64A (public domain). */
+/* Hashes eight bytes at a time, as names are long. The constants are those of MurmurHash64A (public
+ * domain). */
 static uint64_t hash(const char *at, size_t length)
 {
     uint64_t h = length * 0xc6a4a7935bd1e995, word;

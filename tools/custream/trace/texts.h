@@ -23,7 +23,7 @@ void texts_free(struct texts *texts);
 text text_number(struct texts *texts, const char *at, size_t length);
 /* Like text_number(), but faster if `guess` is the number of the text. */
 text text_number_or(struct texts *texts, text guess, const char *at, size_t length);
-text text_find(const struct texts *texts, const char *word); /* 0: it is not kept */
+text text_find(const struct texts *texts, const char *word); /* 0: the text is not kept */
 /* Returns the text that has the number; "" for 0. */
 static inline const char *text_of(const struct texts *texts, text number)
 {
