@@ -66,7 +66,8 @@ static int head_make(char head[HEAD_ROOM], const struct command_row *row)
                                        row_name(room, row), row->argument);
 }
 
-/* The column of such rows' texts: 8, below the names, if the command has library options. */
+/* Returns where such rows' texts begin: at column 8, below the names, if there are library
+ * options. */
 static int column_of(const struct command_row *command, enum row_kind kind)
 {
     char head[HEAD_ROOM];

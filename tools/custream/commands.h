@@ -44,7 +44,8 @@ struct command_row {
                              does not say */
 };
 
-/* Returns the next command's row, for NULL the first one's; NULL: none. Its own rows follow it. */
+/* Returns the next command's row, for NULL the first command's; NULL: none. Its own rows follow
+ * it. */
 const struct command_row *command_next(const struct command_row *command);
 const struct command_row *command_find(const char *name);
 #define EACH_ROW(row, command) for (const struct command_row *row = (command) + 1; row->kind != \

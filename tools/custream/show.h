@@ -14,7 +14,7 @@ enum unit {
     UNIT_SHARE,        /* 0 to 1; shown in percent */
     UNIT_GBPS,         /* 1e9 bytes a second */
     UNIT_CHANGE_NS,    /* the difference of two times; shown with its sign */
-    UNIT_CHANGE_SHARE, /* the same as a share of the earlier value */
+    UNIT_CHANGE_SHARE, /* such a difference as a share of the earlier value */
 };
 
 enum { SHOWN_MAX = 40 };

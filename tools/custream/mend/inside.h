@@ -21,7 +21,7 @@ int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t f
 
 /* --- rings.c --- */
 
-/* Returns where the trace's events end, and the bytes of unwritten events, until rings_close(). */
+/* Returns where the trace's events end, and unwritten events, which last until rings_close(). */
 struct torn_more rings_more(struct rings *rings, int trace);
 /* Adds a row for each record that is neither in the trace nor in the bytes of rings_more(). */
 void rings_rows(struct rings *rings, struct mend_to *to);

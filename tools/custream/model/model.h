@@ -386,7 +386,7 @@ struct overlap {
     size_t pair_count, pair_capacity;
 };
 
-/* The time after its release at which work may begin and is not late: launches take 2 to 10 us. */
+/* Work that begins within this time after its release is not late: launches take 2 to 10 us. */
 enum { RELEASE_NS = 20000 };
 
 void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds,

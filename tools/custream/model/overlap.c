@@ -411,8 +411,8 @@ static int64_t lose(struct search *s, uint32_t number, struct wait *wait, int64_
     return lost;
 }
 
-/* Judges work right behind work that waited: it would have begun earlier too. Returns its ns that
- * would have. */
+/* Judges work right behind work that waited: it would have begun earlier too. Returns how many ns
+ * of it would have run earlier. */
 static int64_t follow(struct search *s, uint32_t number, struct rest *rest)
 {
     const struct work *work = &s->run->works[number];

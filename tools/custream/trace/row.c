@@ -251,8 +251,8 @@ static void value_take(struct reading *r, unsigned key, yyjson_val *value)
 
 static void object_take(struct reading *r, yyjson_val *object, enum level level);
 
-/* Parses JSON that packets hold as text: a value, or whole members, for which the caller puts { and
- * } around. */
+/* Parses JSON that packets hold as text: a value, or whole members, around which the caller puts
+ * braces. */
 static yyjson_doc *raw_read(const char *before, yyjson_val *raw, const char *behind)
 {
     const size_t n = strlen(before), length = unsafe_yyjson_get_len(raw),

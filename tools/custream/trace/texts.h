@@ -19,7 +19,7 @@ struct texts {
 
 void texts_init(struct texts *texts);
 void texts_free(struct texts *texts);
-/* Returns the text's number. A new text gets a new one. */
+/* Returns the text's number. A new text gets a new number. */
 text text_number(struct texts *texts, const char *at, size_t length);
 /* Like text_number(), but faster if `guess` is the number of the text. */
 text text_number_or(struct texts *texts, text guess, const char *at, size_t length);
