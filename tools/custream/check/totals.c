@@ -272,7 +272,7 @@ static bool gaps_agree(const struct judged *j, const struct window *windows, int
     return true;
 }
 
-/* A cs_window slice begins where a window ends, unless that was before the file's first call. */
+/* Judges that a cs_window slice begins where each window ends, if that is after the first call. */
 static bool windows_part(const struct judged *j, const struct window *windows, int n)
 {
     for (int w = 0; w < n; w++) {

@@ -32,7 +32,7 @@ bool out_open_raw(struct out *out, const char *command, const char *path);
 void out_put(void *out, const char *text, size_t length);
 /* Returns why a claim was refused, and how much to show: the rest advises CUSTREAM_FORCE=on. */
 const char *out_refusal(const struct cs_claim *claim, int *length);
-/* Gives the file its name, or removes it if not `good`. Returns whether it is in its place. */
+/* Gives the file its name, or removes it if not `good`. Returns whether the file has its name. */
 bool out_close(struct out *out, bool good);
 
 #endif
