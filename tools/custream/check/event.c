@@ -95,24 +95,22 @@ static bool judge_members(const struct event *event, yyjson_val *object)
 static bool judge_time(const struct event *event, const char *name, int64_t *ns)
 {
     yyjson_val *value = yyjson_obj_get(event->object, name);
-    const char *text = yyjson_get_raw(value), *at;
+    const char *text = yyjson_get_raw(value), *point = text ? strchr(text, '.') : NULL;
     if (!value) return BREACH(event, 1, "no %s", name);
     if (!text) return BREACH(event, 1, "%s is not a number", name);
     if (*text == '-') return BREACH(event, 1, "%s is negative", name);
-    const double us = strtod(text, NULL);
-    if (!(us * 1000 <= (double)TIME_MAX))
+    if (!value_ns(value, ns))
         return BREACH(event, 1, "%s is not finite, or longer than 73 years", name);
     if (strpbrk(text, "eE")) {
+        const double us = strtod(text, NULL);
         if (us * 1000 > EXACT_MAX)
             return BREACH(event, 1, "%s is beyond 104 days, and not written out", name);
         *ns = llrintl((long double)us * 1000);
         return (double)*ns / 1000 == us ||
                BREACH(event, 1, "%s has more than three decimals", name);
     }
-    for (*ns = 0, at = text; *at >= '0' && *at <= '9'; at++) *ns = *ns * 10 + (*at - '0');
-    at += *at == '.';
-    for (int i = 0; i < 3; i++) *ns = *ns * 10 + (*at ? *at++ - '0' : 0);
-    return !at[strspn(at, "0")] || BREACH(event, 1, "%s has more than three decimals", name);
+    return !point || strlen(point) <= 4 || !point[4 + strspn(point + 4, "0")] ||
+           BREACH(event, 1, "%s has more than three decimals", name);
 }
 
 static bool judge_id(const struct event *event, const char *name, uint32_t *id)

@@ -3,6 +3,7 @@
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/trace/row.h"
 #include "tools/custream/trace/value.h"
 
 static const char *const facts[] = {
@@ -49,21 +50,17 @@ yyjson_val *shapes_tell(struct shapes *shapes, yyjson_val *row)
     yyjson_val *args = yyjson_obj_get(row, "args");
     if (!yyjson_equals_str(yyjson_obj_get(row, "cat"), "kernel") || !yyjson_is_obj(args))
         return row;
-    const uint64_t key =
-        value_hash(value_hash(5, yyjson_obj_get(row, "pid")), yyjson_obj_get(row, "name"));
-    uint32_t *last = numbers_at(&shapes->last, key, 0);
-    const bool tells = yyjson_obj_get(args, facts[0]);
-    if (!tells)
-        return *last ? filled(shapes, row, args, yyjson_doc_get_root(shapes->told[*last - 1]))
-                     : row;
-    if (*last) {
-        yyjson_doc_free(shapes->told[*last - 1]);
-    } else {
-        shapes->told =
-            array_room(shapes->told, shapes->count, &shapes->capacity, sizeof *shapes->told);
-        *last = (uint32_t)++shapes->count;
+    uint32_t *last = last_shape(&shapes->last, value_hash(5, yyjson_obj_get(row, "pid")),
+        value_hash(5, yyjson_obj_get(row, "name")));
+    const bool known = *last != UINT32_MAX;
+    if (!yyjson_obj_get(args, facts[0]))
+        return known ? filled(shapes, row, args, yyjson_doc_get_root(shapes->told[*last])) : row;
+    if (known) yyjson_doc_free(shapes->told[*last]);
+    else {
+        *last = (uint32_t)shapes->count;
+        array_add(shapes->told, shapes->count, shapes->capacity, NULL);
     }
-    shapes->told[*last - 1] = told_of(args);
+    shapes->told[*last] = told_of(args);
     return row;
 }
 

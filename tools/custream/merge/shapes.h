@@ -11,7 +11,7 @@ struct yyjson_doc;
 struct yyjson_val;
 
 struct shapes {
-    struct numbers last; /* by GPU and kernel name: the place of its last shape in `told`, + 1 */
+    struct numbers last;      /* by GPU and kernel name: the place of its last shape in `told` */
     struct yyjson_doc **told; /* the shapes, each an object */
     size_t count, capacity;
     struct yyjson_val *row; /* the row that shapes_tell() made last */

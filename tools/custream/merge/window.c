@@ -42,12 +42,7 @@ static bool lies_in(const struct window *window, int64_t ts)
 
 /* --- pairs --- */
 
-static void pair_set(struct window *window, uint64_t bit)
-{
-    window->pairs[bit / 8] |= (unsigned char)(1u << bit % 8);
-}
-
-static void pair_begin(struct window *window, uint64_t key, int64_t ts, uint64_t bit)
+static void pair_begin(struct window *window, uint64_t key, int64_t ts, uint64_t pair)
 {
     uint32_t *top = numbers_at(&window->tops, key, 0), place = window->unused;
     if (place) {
@@ -57,15 +52,15 @@ static void pair_begin(struct window *window, uint64_t key, int64_t ts, uint64_t
             window->open, window->open_count, &window->open_capacity, sizeof *window->open);
         place = (uint32_t)++window->open_count;
     }
-    window->open[place - 1] = (struct open){ts, bit, *top};
+    window->open[place - 1] = (struct open){ts, pair, *top};
     *top = place;
 }
 
-static void pair_end(struct window *window, uint64_t key, int64_t ts, uint64_t bit)
+static void pair_end(struct window *window, uint64_t key, int64_t ts, uint64_t pair)
 {
     uint32_t *top = numbers_at(&window->tops, key, 0);
     if (!*top) { /* an end without a begin */
-        if (lies_in(window, ts)) pair_set(window, bit);
+        if (lies_in(window, ts)) window->pairs[pair] = true;
         return;
     }
     const uint32_t place = *top;
@@ -75,19 +70,16 @@ static void pair_end(struct window *window, uint64_t key, int64_t ts, uint64_t b
     window->unused = place;
     if (begin.ts >= window->to || ts < window->from || (ts == window->from && ts > begin.ts))
         return;
-    pair_set(window, begin.bit);
-    pair_set(window, bit);
+    window->pairs[begin.pair] = true;
+    window->pairs[pair] = true;
 }
 
 static void survey_pair(struct window *window, const struct merge_row *row, int64_t ts)
 {
-    const uint64_t bit = window->pair_count++;
-    if (bit % 8 == 0) {
-        window->pairs = array_room(window->pairs, bit / 8, &window->pair_capacity, 1);
-        window->pairs[bit / 8] = 0;
-    }
+    const uint64_t pair = window->pair_count;
+    array_add(window->pairs, window->pair_count, window->pair_capacity, false);
     const bool begins = strchr("Bb", row->ph) || (row->ph == 'i' && row->at[ROW_ORIGIN]);
-    (begins ? pair_begin : pair_end)(window, key_of(row), ts, bit);
+    (begins ? pair_begin : pair_end)(window, key_of(row), ts, pair);
 }
 
 /* Keeps slices without an end that begin before the window's end: they reach into it. */
@@ -96,7 +88,8 @@ static void pairs_left(struct window *window)
     for (size_t slot = 0; window->tops.slots && slot <= window->tops.mask; slot++) {
         uint32_t at = window->tops.slots[slot].used ? window->tops.slots[slot].value : 0;
         for (; at; at = window->open[at - 1].below)
-            if (window->open[at - 1].ts < window->to) pair_set(window, window->open[at - 1].bit);
+            if (window->open[at - 1].ts < window->to)
+                window->pairs[window->open[at - 1].pair] = true;
     }
 }
 
@@ -190,8 +183,8 @@ bool window_keeps(struct window *window, const struct merge_row *row)
     int64_t ts, duration = 0;
     if (row->ph == 'M' || !value_ns(row->at[ROW_TS], &ts)) return true;
     if (is_paired(row)) {
-        const uint64_t bit = window->pair_next++;
-        return bit < window->pair_count && window->pairs[bit / 8] >> bit % 8 & 1;
+        const uint64_t pair = window->pair_next++;
+        return pair < window->pair_count && window->pairs[pair];
     }
     if (window->is_range && is_arrow(row->ph))
         return row->ph != 't' && numbers_get(&window->arrows, key_of(row), 0) == 2;

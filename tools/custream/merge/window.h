@@ -3,7 +3,7 @@
  * each counter before it, and names. With --range, the calls that began in the range stay, with all
  * their work.
  *
- * window_survey() reads the file once and keeps a bit for each row that is one of a pair. */
+ * window_survey() reads the file once and notes each row that is one of a pair. */
 #ifndef CS_MERGE_WINDOW_H
 #define CS_MERGE_WINDOW_H
 
@@ -12,13 +12,12 @@
 
 struct window {
     int64_t from, to; /* in the file's times: from <= t < to lies in the window */
-    /* a bit for each row B, E, b or e and each mark of a life, in the file's order; 1: the row
-     * stays */
-    unsigned char *pairs;
+    /* for each row B, E, b or e and each mark of a life, in the file's order: the row stays */
+    bool *pairs;
     size_t pair_count, pair_capacity, pair_next;
     struct open {
         int64_t ts;
-        uint64_t bit;
+        uint64_t pair;
         uint32_t below; /* the place of the slice around this one, + 1 */
     } *open;
     size_t open_count, open_capacity;

@@ -34,17 +34,13 @@ static bool head_read(struct candidate *file)
 static int newest_first(const void *left, const void *right)
 {
     const struct candidate *a = left, *b = right;
-    if (a->written.tv_sec != b->written.tv_sec)
-        return a->written.tv_sec < b->written.tv_sec ? 1 : -1;
-    if (a->written.tv_nsec != b->written.tv_nsec)
-        return a->written.tv_nsec < b->written.tv_nsec ? 1 : -1;
-    return strcmp(a->name, b->name);
+    return ORDER(b->written.tv_sec, a->written.tv_sec)
+        ?: ORDER(b->written.tv_nsec, a->written.tv_nsec) ?: strcmp(a->name, b->name);
 }
 
 static int by_part(const void *left, const void *right)
 {
-    const struct candidate *a = left, *b = right;
-    return (a->part > b->part) - (a->part < b->part);
+    return ORDER(((const struct candidate *)left)->part, ((const struct candidate *)right)->part);
 }
 
 static bool is_part_of(const struct candidate *file, const struct candidate *found, size_t count)

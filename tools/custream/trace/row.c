@@ -52,17 +52,6 @@ struct reading {
 
 /* --- keys --- */
 
-/* Returns a key's bytes: all of them if there are at most eight, else the first and last four. */
-static uint64_t bytes_of(const char *at, size_t length)
-{
-    uint32_t first = 0, last = 0;
-    if (length >= 4) memcpy(&first, at, 4), memcpy(&last, at + length - 4, 4);
-    else if (length)
-        first = (uint32_t)(unsigned char)at[0] << 16 |
-                (uint32_t)(unsigned char)at[length / 2] << 8 | (unsigned char)at[length - 1];
-    return (uint64_t)first << 32 | last;
-}
-
 static unsigned slot_of(enum level level, uint64_t bytes, size_t length)
 {
     return (unsigned)((bytes ^ (length << 1 | level) << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 55);
@@ -72,7 +61,7 @@ static void keys_init(struct reading *r)
 {
     memset(r->slots, KEY_NONE, sizeof r->slots);
     for (unsigned char key = 0; key < TRACE_KEY_COUNT; key++) {
-        r->bytes[key] = bytes_of(keys[key].name, keys[key].length);
+        r->bytes[key] = text_few(keys[key].name, keys[key].length);
         unsigned slot = slot_of(keys[key].level, r->bytes[key], keys[key].length);
         while (r->slots[slot] != KEY_NONE) slot = (slot + 1) % KEY_SLOTS;
         r->slots[slot] = key;
@@ -88,7 +77,7 @@ static bool is_key(const struct reading *r, unsigned key, enum level level, cons
 
 static unsigned key_of(const struct reading *r, enum level level, const char *at, size_t length)
 {
-    const uint64_t bytes = bytes_of(at, length);
+    const uint64_t bytes = text_few(at, length);
     for (unsigned slot = slot_of(level, bytes, length);; slot = (slot + 1) % KEY_SLOTS) {
         const unsigned char key = r->slots[slot];
         if (key == KEY_NONE || is_key(r, key, level, at, length, bytes)) return key;
@@ -123,28 +112,6 @@ static int64_t whole_of(const char *at, size_t length)
         if (n > number_max / 10)
             return i + 1 == length ? (negative ? -n : n) : clamped(strtod(at, NULL));
     }
-    return negative ? -n : n;
-}
-
-/* Turns microseconds into nanoseconds. Decimals behind the third are dropped. */
-static int64_t nanoseconds_of(const char *at, size_t length)
-{
-    const bool negative = length && *at == '-';
-    int64_t n = 0;
-    int decimals = -1;
-    for (size_t i = negative; i < length && decimals < 3; i++) {
-        if (at[i] == '.' && decimals < 0) {
-            decimals = 0;
-            continue;
-        }
-        if (at[i] < '0' || at[i] > '9' || n > number_max / 10)
-            return clamped(strtod(at, NULL) * 1000);
-        n = n * 10 + (at[i] - '0');
-        if (decimals >= 0) decimals++;
-    }
-    if (memchr(at, 'e', length) || memchr(at, 'E', length)) return clamped(strtod(at, NULL) * 1000);
-    for (decimals = decimals < 0 ? 0 : decimals; decimals < 3; decimals++)
-        n = n > number_max / 10 ? number_max : n * 10;
     return negative ? -n : n;
 }
 
@@ -207,21 +174,15 @@ static text word_in(struct reading *r, unsigned key, yyjson_val *value)
  * whole nanoseconds. */
 static void time_take(struct trace_row *row, unsigned key, yyjson_val *value)
 {
-    const char *at =
-        yyjson_is_raw(value) || yyjson_is_str(value) ? unsafe_yyjson_get_str(value) : "";
-    char *end = (char *)(uintptr_t)at;
-    if (yyjson_is_int(value)) {
-        row->number[key] = keys[key].level == LEVEL_ARGS ? clamped((double)whole_in(value) * 1000)
-                                                         : whole_in(value);
-    } else {
-        if (yyjson_is_str(value)) strtod(at, &end);
-        if (!*at || (yyjson_is_str(value) && *end)) {
-            row->bad_time |= keys[key].level == LEVEL_TOP;
-            return;
-        }
-        row->number[key] = nanoseconds_of(at, unsafe_yyjson_get_len(value));
+    const bool top = keys[key].level == LEVEL_TOP;
+    int64_t ns = 0;
+    if (yyjson_is_int(value)) ns = top ? whole_in(value) : clamped((double)whole_in(value) * 1000);
+    else if (!value_ns(value, &ns)) {
+        row->bad_time |= top;
+        return;
     }
-    row->bad_time |= keys[key].level == LEVEL_TOP && is_far((double)row->number[key]);
+    row->bad_time |= top && is_far((double)ns);
+    row->number[key] = ns;
     row->has |= UINT64_C(1) << key;
 }
 
@@ -255,16 +216,12 @@ static void object_take(struct reading *r, yyjson_val *object, enum level level)
  * braces. */
 static yyjson_doc *raw_read(const char *before, yyjson_val *raw, const char *behind)
 {
-    const size_t n = strlen(before), length = unsafe_yyjson_get_len(raw),
-                 all = n + length + strlen(behind);
-    char *text = malloc(all + 1);
-    if (!text) out_of_memory();
-    memcpy(text, before, n);
-    memcpy(text + n, unsafe_yyjson_get_raw(raw), length);
-    strcpy(text + n + length, behind);
-    yyjson_doc *doc =
-        yyjson_read(text, all, YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE);
-    free(text);
+    struct rope text = {0};
+    rope_put(&text, before, strlen(before));
+    rope_put(&text, unsafe_yyjson_get_raw(raw), unsafe_yyjson_get_len(raw));
+    rope_put(&text, behind, strlen(behind));
+    yyjson_doc *doc = value_parse(text.at, text.length);
+    free(text.at);
     return doc;
 }
 
@@ -377,11 +334,9 @@ static void shape_take(struct reading *r)
                kernel = r->ours && row_word(row, KEY_CAT) == r->kernel;
     row->shape_number = UINT32_MAX;
     if (!says && !kernel) return;
-    uint32_t *last =
-        kernel
-            ? numbers_at(&r->shape_of,
-                  (uint64_t)row_number(row, KEY_PID, 0) << 32 | row_word(row, KEY_NAME), UINT32_MAX)
-            : &row->shape_number;
+    uint32_t *last = !kernel ? &row->shape_number
+                             : last_shape(&r->shape_of, (uint64_t)row_number(row, KEY_PID, 0),
+                                   row_word(row, KEY_NAME));
     if (says) *last = shape_said(r);
     row->shape_number = *last;
 }

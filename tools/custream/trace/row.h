@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/trace/texts.h"
 
 /* TOP: members of the event; ARG: members of its args and id2. TIME: microseconds with decimals,
@@ -48,6 +49,13 @@ struct shape {
     int32_t registers;      /* per thread; -1: unknown */
     uint32_t shared_memory; /* bytes per block */
 };
+
+/* Returns the place in `last` of the number of a kernel's last shape on its GPU; UINT32_MAX: it has
+ * none. A kernel of ours whose row tells no shape has that one. */
+static inline uint32_t *last_shape(struct numbers *last, uint64_t gpu, uint64_t kernel)
+{
+    return numbers_at(last, gpu << 32 ^ kernel, UINT32_MAX);
+}
 
 enum { TRACE_IDS_MOST = 64 };
 #define TRACE_NO_GPU UINT32_MAX

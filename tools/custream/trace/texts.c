@@ -4,20 +4,6 @@
 
 enum { BLOCK = 64 * 1024 };
 
-/* Returns a number made of up to seven bytes. Different bytes of the same length give different
- * numbers. */
-static uint64_t few(const char *at, size_t length)
-{
-    const unsigned char *byte = (const unsigned char *)at;
-    uint32_t first, last;
-    if (length < 4)
-        return length ? (uint64_t)byte[0] << 16 | (uint64_t)byte[length / 2] << 8 | byte[length - 1]
-                      : 0;
-    memcpy(&first, at, 4);
-    memcpy(&last, at + length - 4, 4);
-    return (uint64_t)first << 32 | last;
-}
-
 /* Hashes eight bytes at a time, as names are long. The constants are those of MurmurHash64A (public
  * domain). */
 static uint64_t hash(const char *at, size_t length)
@@ -29,7 +15,7 @@ static uint64_t hash(const char *at, size_t length)
         word ^= word >> 47;
         h = (h ^ word) * 0xc6a4a7935bd1e995;
     }
-    h = (h ^ few(at, length)) * 0xc6a4a7935bd1e995;
+    h = (h ^ text_few(at, length)) * 0xc6a4a7935bd1e995;
     return h ^ h >> 47;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef uint32_t text;
 
@@ -30,5 +31,18 @@ static inline const char *text_of(const struct texts *texts, text number)
     return number < texts->count ? texts->by_number[number] : "";
 }
 size_t text_length(const struct texts *texts, text number);
+
+/* Returns a number made of the first and the last four bytes: of up to eight, all are in it. */
+static inline uint64_t text_few(const char *at, size_t length)
+{
+    const unsigned char *byte = (const unsigned char *)at;
+    uint32_t first, last;
+    if (length < 4)
+        return length ? (uint64_t)byte[0] << 16 | (uint64_t)byte[length / 2] << 8 | byte[length - 1]
+                      : 0;
+    memcpy(&first, at, 4);
+    memcpy(&last, at + length - 4, 4);
+    return (uint64_t)first << 32 | last;
+}
 
 #endif

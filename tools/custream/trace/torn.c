@@ -349,15 +349,12 @@ static enum state value_state(const char *text, size_t length, size_t *end)
 
 static enum state trailer_state(const char *trailer, size_t length)
 {
-    static const char before[] = "{\"traceEvents\":[";
-    const size_t all = sizeof before - 1 + length;
+    struct rope text = {0};
     size_t end;
-    char *text = malloc(all + 1);
-    if (!text) out_of_memory();
-    memcpy(text, before, sizeof before - 1);
-    memcpy(text + sizeof before - 1, trailer, length);
-    const enum state state = value_state(text, all, &end);
-    free(text);
+    rope_literal(&text, "{\"traceEvents\":[");
+    rope_put(&text, trailer, length);
+    const enum state state = value_state(text.at, text.length, &end);
+    free(text.at);
     return state;
 }
 

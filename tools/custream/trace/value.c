@@ -144,13 +144,13 @@ bool value_ns(yyjson_val *value, int64_t *ns)
         whole = whole * 10 + (*at - '0');
     if (whole > TIME_MAX / 1000) return false;
     if (*at == '.')
-        for (at++; *at >= '0' && *at <= '9' && decimals < 3; at++, decimals++)
-            whole = whole * 10 + (*at - '0');
+        for (at++; *at >= '0' && *at <= '9'; at++)
+            if (decimals < 3) whole = whole * 10 + (*at - '0'), decimals++;
     for (; decimals < 3; decimals++) whole *= 10;
     *ns = negative ? -whole : whole;
     if (at == end) return true;
     char *stop;
-    const double us = strtod(text, &stop); /* for more decimals, or an exponent */
+    const double us = strtod(text, &stop); /* an exponent, or too many digits */
     if (stop != end || !(fabs(us) * 1000 <= (double)TIME_MAX)) return false;
     *ns = llrint(us * 1000);
     return true;
