@@ -79,9 +79,9 @@ install: $(if $(IS_GUEST),is-built,all)
 	install -m 755 $(B)/custream $(INSTALL)/bin
 	install -m 644 include/custream.h $(INSTALL)/include
 	install -m 644 $(B)/pages/custream.1 $(INSTALL)/share/man/man1
-	install -m 644 $(B)/pages/custream.bash $(INSTALL)/share/bash-completion/completions/custream
-	install -m 644 $(B)/pages/_custream $(INSTALL)/share/zsh/site-functions
-	install -m 644 $(B)/pages/custream.fish $(INSTALL)/share/fish/vendor_completions.d
+	install -m 644 tools/pages/custream.bash $(INSTALL)/share/bash-completion/completions/custream
+	install -m 644 tools/pages/_custream $(INSTALL)/share/zsh/site-functions
+	install -m 644 tools/pages/custream.fish $(INSTALL)/share/fish/vendor_completions.d
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/custream.pc.in > $(INSTALL)/lib/pkgconfig/custream.pc
 	@tools/ldconfig.sh '$(DESTDIR)' '$(PREFIX)'
 uninstall:

@@ -1,4 +1,4 @@
-"""The table of commands: what it says is taken and shown, and nothing else; and the manual page and the completions that are made from it."""
+"""The table of commands: what it says is taken and shown, and nothing else; and the manual page and the completions that come from it."""
 import functools
 import json
 import re
@@ -11,7 +11,8 @@ from tests import BUILD
 from tests.handmade import custream
 
 MADE = BUILD / "pages"
-PAGES = {"man": "custream.1", "bash": "custream.bash", "zsh": "_custream", "fish": "custream.fish"}
+COMPLETIONS = {"bash": "custream.bash", "zsh": "_custream", "fish": "custream.fish"}
+PATH = {"PATH": f"{BUILD}:/usr/bin:/bin"}
 WORDS_ONLY = {"ctl", "help", "version"}  # commands that read no options
 
 
@@ -114,14 +115,32 @@ def test_the_page_has_each_request(root):
 
 # ---- The pages ----
 
-@pytest.mark.parametrize("kind", PAGES)
-def test_has_every_command_and_option(kind):
-    page = (MADE / PAGES[kind]).read_text(encoding="utf-8").replace("\\-", "-")
+def completed(*words):
+    done = custream("--complete", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [line.split("\t")[0] for line in done.stdout.splitlines()]
+
+
+def test_has_every_command_and_option():
+    page = (MADE / "custream.1").read_text(encoding="utf-8").replace("\\-", "-")
+    assert completed("") == completed("help", "") == list(table())
     for command in table():
         assert re.search(rf"\b{command}\b", page)
-        for option in options_of(command):
-            wanted = {"man": f"Fl -{option}", "fish": f"__fish_seen_subcommand_from {command}'(?: -s .)? -l {option}\\b"}.get(kind, f"--{option}")
-            assert re.search(wanted, page), (command, option)
+        assert completed(command, "-") == [f"--{name}{'=' * (row['argument'][:1] == '=')}" for name, row in options_of(command).items()]
+        for option, row in options_of(command).items():
+            assert re.search(f"Fl -{option}", page), (command, option)
+            words = [word for word in row["argument"].strip("[=]").split("|") if word == word.lower()] if "|" in row["argument"] else []
+            if words:
+                assert completed(command, f"--{option}=") == [f"--{option}={word}" for word in words]
+
+
+@pytest.mark.parametrize("words, found", [
+    (("run", "--trace", ""), [":file"]), (("run", "--trace", "x", ""), [":program 4"]), (("run", "-o", "x", "app", "--json", ""), [":program 4"]), (("run", "app", ""), [":program 2"]),
+    (("run", "--force", ""), [":program 3"]), (("fleet", ""), [":file"]), (("fleet", "a", "b", ""), [":file"]), (("merge", "--align", ""), ["clock", "start"]), (("nothing", ""), []),
+    (("version", ""), []), (("report", "x", "y", ""), [":file"]), (("dump", "--last", ""), []),
+])
+def test_completes(words, found):
+    assert completed(*words) == found
 
 
 def test_the_manual_page_renders():
@@ -136,15 +155,15 @@ def test_the_manual_page_renders():
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shell_takes_it(shell):
-    done = run(shell, "-n", MADE / PAGES[shell])
+def test_the_shell_takes_it(root, shell):
+    done = run(shell, "-n", root / "tools/pages" / COMPLETIONS[shell])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def bash_completes(root, *words):
-    script = (f"source {MADE}/custream.bash; compopt() {{ :; }}; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _custream; "
+    script = ("source tools/pages/custream.bash; compopt() { :; }; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _custream; "
               "printf '%s\\n' \"${COMPREPLY[@]}\"")
-    done = run("bash", "-c", script, "bash", *words, cwd=root)
+    done = run("bash", "-c", script, "bash", *words, cwd=root, env=PATH)
     assert done.stderr == ""
     return set(done.stdout.split())
 
@@ -164,15 +183,15 @@ def test_bash_completes(root, words, found):
 
 
 @pytest.mark.parametrize("line, found", [
-    ("custream re", {"report", "record", "recover"}), ("custream run --gpu=", {"--gpu=auto", "--gpu=cupti", "--gpu=events", "--gpu=off"}), ("custream record --pr", {"--program"}),
+    ("custream re", {"report", "record", "recover"}), ("custream run --gpu=", {"--gpu=auto", "--gpu=cupti", "--gpu=events", "--gpu=off"}), ("custream record --pr", {"--program="}),
     ("custream merge --align=", {"--align=clock", "--align=start"}), ("custream help mer", {"merge"}),
 ])
-def test_fish_completes(tmp_path, line, found):
-    done = run("fish", "--no-config", "-c", f"source {MADE}/custream.fish; complete -C '{line}'", cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+def test_fish_completes(root, tmp_path, line, found):
+    done = run("fish", "--no-config", "-c", f"source {root}/tools/pages/custream.fish; complete -C '{line}'", cwd=tmp_path, env={"HOME": str(tmp_path), **PATH})
     assert {row.split("\t")[0] for row in done.stdout.splitlines()} == found
 
 
-def test_zsh_finds_the_function(tmp_path):
-    script = f"fpath=({MADE} $fpath); autoload -Uz compinit; compinit -u -D; print -r -- $_comps[custream]; autoload +X _custream && print there"
+def test_zsh_finds_the_function(root, tmp_path):
+    script = f"fpath=({root}/tools/pages $fpath); autoload -Uz compinit; compinit -u -D; print -r -- $_comps[custream]; autoload +X _custream && print there"
     done = run("zsh", "-fc", script, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
     assert (done.stdout, done.stderr) == ("_custream\nthere\n", "")

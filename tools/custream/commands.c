@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-enum { COLUMNS = 100, HEAD_ROOM = 160, TABLE_VERSION = 1 /* the version of the JSON */ };
+enum { COLUMNS = 100, TABLE_VERSION = 1 /* the version of the JSON */ };
 
 /* The rows of commands.def, and for each command a row of --help without a text, which is not
  * shown. */

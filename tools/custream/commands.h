@@ -23,7 +23,7 @@ enum flag {
         FLAG_LIBRARY, /* the library's first option (shim/base/options.def); the others follow */
 };
 
-enum { FLAG_ROOM = 64 };
+enum { FLAG_ROOM = 64, HEAD_ROOM = 160 };
 
 struct command_row {
     enum row_kind {
@@ -58,6 +58,9 @@ const char *row_name(char room[FLAG_ROOM], const struct command_row *row);
 void commands_put(void);
 void command_put(const struct command_row *command);
 void commands_write(void);
+
+/* complete.c: prints what may stand in the place of the last of these words behind `custream`. */
+void command_complete(int count, char **words);
 
 /* Ends the command with this status, or with a failure if its output could not be written. */
 void leave(int status) __attribute__((noreturn));

@@ -58,6 +58,7 @@ int main(int argc, char **argv)
         fputs("custream: which command? 'custream help' lists them\n", stderr);
         return STATUS_UNUSABLE;
     }
+    if (!strcmp(argv[1], "--complete")) command_complete(argc - 2, argv + 2), leave(STATUS_OK);
     for (size_t i = 0; i < CS_COUNT(subcommands); i++)
         if (!strcmp(subcommands[i].name, meant(argv[1])))
             leave(subcommands[i].run(argc - 1, argv + 1));

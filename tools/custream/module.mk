@@ -13,11 +13,11 @@ CUSTREAM_LIBS := -lcjson -lelf -lz -lm
 $(B)/custream: $(CUSTREAM_OBJ) $(GLIBC_READY)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $(CUSTREAM_OBJ) $(GLIBC_FLOOR) $(CUSTREAM_LIBS)
 
-# The manual page and the completions, from the command's own table.
-PAGES := $(addprefix $(B)/pages/,custream.1 custream.bash _custream custream.fish)
+# The manual page, from the command's own table.
+PAGES := $(B)/pages/custream.1
 $(PAGES): $(B)/custream tools/pages/pages tools/pages/custream.1.in
 	@mkdir -p $(@D)
-	$(PYTHON) tools/pages/pages $< $(@F) > $@.new
+	$(PYTHON) tools/pages/pages $< > $@.new
 	@mv $@.new $@
 
 all: $(B)/custream $(PAGES)
