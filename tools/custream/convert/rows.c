@@ -4,7 +4,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/convert/packets.h"
-#include "tools/custream/merge/shapes.h"
+#include "tools/custream/merge/row.h"
 #include "tools/custream/trace/escape.h"
 
 struct conversion {

@@ -6,7 +6,7 @@
 
 enum {
     ROWS_PACKETS = 1, /* to Perfetto's format; without this, to JSON */
-    ROWS_WHOLE = 2,   /* kernels of our traces get the shape that was left out (merge/shapes.h) */
+    ROWS_WHOLE = 2,   /* kernels of our traces get the shape that was left out (merge/row.h) */
     ROWS_AS_CUT = 4,  /* a trace that is cut gets no end, so that `recover` may give it one */
 };
 

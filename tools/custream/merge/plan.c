@@ -7,7 +7,6 @@
 
 #include "shim/base/lane.h"
 #include "tools/custream/command.h"
-#include "tools/custream/merge/shapes.h"
 #include "tools/custream/merge/window.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/trace/foreign.h"

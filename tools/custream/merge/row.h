@@ -3,6 +3,7 @@
 #define CS_MERGE_ROW_H
 
 #include "tools/custream/trace/json.h"
+#include "tools/custream/trace/numbers.h"
 
 /* Functions that take rows and members, and may change them. False, with `error` set, stops. */
 struct source_sink {
@@ -45,5 +46,22 @@ struct merge_row {
 
 /* Finds the row's members. Returns false if a member stands twice, or `ph` is not one character. */
 bool row_read(struct merge_row *row, struct yyjson_val *value);
+
+/* Gives kernels the shape that our traces leave out: the last kernel of that name on that GPU had
+ * it. */
+struct shapes {
+    struct numbers last;      /* by GPU and kernel name: the place of its last shape in `told` */
+    struct yyjson_doc **told; /* the shapes, each an object */
+    size_t count, capacity;
+    struct yyjson_val *row; /* the row that shapes_tell() made last */
+    size_t row_capacity;
+};
+
+/* Returns the row with its shape, until the next call. To be called for each row in turn. */
+struct yyjson_val *shapes_tell(struct shapes *shapes, struct yyjson_val *row);
+void shapes_free(struct shapes *shapes);
+
+/* Whether the member "metadata" of a header says that custream wrote the trace. */
+bool metadata_is_ours(struct yyjson_val *metadata);
 
 #endif

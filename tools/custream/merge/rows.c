@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <yyjson.h>
 
-#include "tools/custream/merge/shapes.h"
 #include "tools/custream/merge/window.h"
 #include "tools/custream/command.h"
 

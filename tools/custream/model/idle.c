@@ -238,12 +238,6 @@ static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last,
 
 /* --- devices --- */
 
-static void streams_count(struct making *m)
-{
-    for (size_t s = 0; s < m->run->stream_count; s++)
-        m->streams_used[m->run->streams[s].device] += m->run->streams[s].works != 0;
-}
-
 static void of_device(struct making *m, uint32_t device)
 {
     int64_t until = 0;
@@ -279,7 +273,8 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
         .run = run,
         .holds = holds,
         .streams_used = array_zeros(run->device_count, sizeof *m.streams_used)};
-    streams_count(&m);
+    for (size_t s = 0; s < run->stream_count; s++)
+        m.streams_used[run->streams[s].device] += run->streams[s].works != 0;
     times_make(&m.no_works, run, works_lost, run->work_count);
     times_make(&m.no_calls, run, calls_lost, run->call_count);
     ended_make(&m);

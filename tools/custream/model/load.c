@@ -56,14 +56,11 @@ static uint32_t thread_at(struct run *run, uint32_t pid, uint32_t tid)
 }
 
 /* Returns a name's row of the call table. Each name is searched for once. */
-static enum cs_call call_named(struct run *run, text name)
+static enum cs_call call_of(struct run *run, text name)
 {
     uint32_t *at = numbers_at(&run->loading->calls, name, NONE);
     if (*at != NONE) return (enum cs_call) * at;
-    *at = CS_CALL_NONE;
-    for (uint32_t call = 1; call < CS_CALL_COUNT && *at == CS_CALL_NONE; call++)
-        if (!strcmp(cs_call_info[call].name, text_in(run, name))) *at = call;
-    return (enum cs_call) * at;
+    return (enum cs_call)(*at = (uint32_t)(call_named(text_in(run, name)) - cs_call_info));
 }
 
 /* Returns the index of a row's shape. A file numbers shapes in the order of their first use. */
@@ -135,7 +132,7 @@ static void load_call(struct run *run, const struct trace_row *row)
         .work = (uint32_t)row_number(row, KEY_CORRELATION, 0),
         .name = row_word(row, KEY_NAME),
         .result = row_word(row, KEY_RESULT)};
-    call.call = call_named(run, call.name);
+    call.call = call_of(run, call.name);
     const bool of_event = call_kind(&call) == CS_KIND_WAIT ||
                           (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
     /* for waits too, as CU_EVENT_WAIT_EXTERNAL has the same value */

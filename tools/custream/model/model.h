@@ -252,6 +252,8 @@ bool run_has_times(const struct run *run);
 /* Returns N if one in N calls that enqueue GPU work is timed; 0: all are, or none. */
 uint32_t run_sample(const struct run *run);
 
+/* Returns a name's row of the call table; the first one, which is of no call: it has none. */
+const struct cs_call_info *call_named(const char *name);
 static inline enum cs_kind call_kind(const struct call *call)
 {
     return cs_call_info[call->call].kind;

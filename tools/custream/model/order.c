@@ -260,13 +260,6 @@ static void order_host_function(struct order *o, uint32_t index)
     enqueue(o, call->stream, front->own);
 }
 
-static void order_value_wait(struct order *o, uint32_t index)
-{
-    const uint32_t stream = o->run->calls[index].stream;
-    o->fronts[stream].own.value.call = index;
-    enqueue(o, stream, front_of(o, stream));
-}
-
 static void order_call(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
@@ -287,7 +280,9 @@ static void order_call(struct order *o, uint32_t index)
         if (call->stream != NONE) order_host_function(o, index);
         break;
     case CS_KIND_MEMOP:
-        if (call->stream != NONE && call_how(call, CS_HOW_WAITS)) order_value_wait(o, index);
+        if (call->stream == NONE || !call_how(call, CS_HOW_WAITS)) break;
+        o->fronts[call->stream].own.value.call = index;
+        enqueue(o, call->stream, front_of(o, call->stream));
         break;
     default: break;
     }

@@ -4,7 +4,14 @@
 
 const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", "graphs", "ranges"};
 
-/* --- groups --- */
+/* --- calls and groups --- */
+
+const struct cs_call_info *call_named(const char *name)
+{
+    for (uint32_t i = 1; name && i < CS_CALL_COUNT; i++)
+        if (!strcmp(cs_call_info[i].name, name)) return &cs_call_info[i];
+    return &cs_call_info[0];
+}
 
 struct groups groups_make(
     size_t group_count, const void *rows, size_t row_count, size_t size, size_t offset)

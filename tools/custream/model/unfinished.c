@@ -528,13 +528,6 @@ uint32_t listed_stream(const struct run *run, const char *list, unsigned n)
     return NONE;
 }
 
-static const struct cs_call_info *call_named(const char *name)
-{
-    for (uint32_t i = 1; name && i < CS_CALL_COUNT; i++)
-        if (!strcmp(cs_call_info[i].name, name)) return &cs_call_info[i];
-    return &cs_call_info[0];
-}
-
 struct inside *inside_read(const struct run *run, size_t *count)
 {
     struct inside *threads = NULL;

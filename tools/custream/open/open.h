@@ -47,7 +47,7 @@ struct busy {
     struct numbers index; /* the lane's place in `lanes`, by pid and tid; emptied for each file */
     bool cut;             /* a file ends in the middle */
     bool ours, says; /* ours: custream wrote the current file; says: a kernel in it had its shape */
-    bool leaves_out; /* a kernel of some file left out its shape (merge/shapes.h) */
+    bool leaves_out; /* a kernel of some file left out its shape (merge/row.h) */
 };
 
 void busy_init(struct busy *busy);

@@ -4,11 +4,11 @@
 #include <locale.h>
 enum { COLUMNS_SHOWN_MAX = 32, TEXT_COLUMNS_MIN = 8, GAP = 2 };
 
-enum style { STYLE_HEADING, STYLE_ALARM, STYLE_QUIET };
+enum style { STYLE_HEADING, STYLE_ALARM };
 
 static void style_put(FILE *file, const struct print *print, enum style style, const char *text)
 {
-    static const char *const codes[] = {"1", "1;33", "2"};
+    static const char *const codes[] = {"1", "1;33"};
     if (print->color) fprintf(file, "\033[%sm", codes[style]);
     text_put(file, text);
     if (print->color) fputs("\033[0m", file);
@@ -217,13 +217,6 @@ void text_table_put(FILE *file, const struct print *print, const struct table *t
 
 /* --- words --- */
 
-static void summary_put(FILE *file, const struct print *print)
-{
-    char line[SUMMARY_MAX];
-    for (size_t i = 0; summary_line(print->report, i, line); i++)
-        text_put_wrapped(file, line, print->columns, 0, 0);
-}
-
 static void paragraph_put(
     FILE *file, const struct print *print, const char *label, const char *text)
 {
@@ -259,7 +252,9 @@ static void findings_put(FILE *file, const struct print *print, const struct tab
 static void all_put(FILE *file, const struct print *print)
 {
     const struct table *findings = report_find(print->report, "findings");
-    summary_put(file, print);
+    char line[SUMMARY_MAX];
+    for (size_t i = 0; summary_line(print->report, i, line); i++)
+        text_put_wrapped(file, line, print->columns, 0, 0);
     const struct table *running = report_find(print->report, "running");
     if (running && running->row_count) {
         text_heading_put(file, print, running->title);

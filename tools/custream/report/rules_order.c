@@ -18,11 +18,11 @@ struct search {
     struct toll *tolls;
 };
 
-/* A rule of this file: the cause that it counts, and its place, a stream or a device. */
+/* A rule of this file: the cause that it counts, in late work and idle time, and its places. */
 struct order_rule {
     enum cause cause;
-    bool lates, idles, by_device;
-    uint32_t (*place)(struct search *s, uint32_t waiting, uint32_t other); /* NONE: nowhere */
+    bool lates, idles;
+    enum place { OF_STREAM, OF_LEGACY, OF_DEVICE, OF_BLOCKING /* by device */ } place;
     const char *what;
 };
 
@@ -85,24 +85,49 @@ static uint32_t *legacy_streams(const struct run *run)
     return legacy;
 }
 
+static bool by_device(const struct order_rule *rule) { return rule->place >= OF_DEVICE; }
+
 static void report_toll(
     struct findings *to, const struct order_rule *rule, uint32_t place, const struct toll *toll)
 {
     const struct stream *streams = to->of->run.streams;
-    const char *name = rule->by_device && toll->streams != 1
+    const char *name = by_device(rule) && toll->streams != 1
                            ? find_device(to, place)
-                           : find_stream(to, rule->by_device ? toll->last : place),
+                           : find_stream(to, by_device(rule) ? toll->last : place),
                *such = toll->streams ? report_text(to->report, " (such streams: %u)", toll->streams)
                                      : "";
-    finding(to, rule->by_device ? place : streams[place].device, name, (double)toll->cost,
+    finding(to, by_device(rule) ? place : streams[place].device, name, (double)toll->cost,
         toll->times, "%s%s: %s", rule->what, such, example(to, toll));
+}
+
+static bool is_blocking(const struct run *run, uint32_t stream)
+{
+    const struct stream *is = stream == NONE ? NULL : &run->streams[stream];
+    return is && is->known && is->origin == ORIGIN_CREATED && !is->non_blocking;
+}
+
+/* Returns a stream or device; NONE: nowhere. OF_BLOCKING: the device of the one of the two streams
+ * that the program made as a blocking one. */
+static uint32_t place_of(struct search *s, enum place place, uint32_t waiting, uint32_t other)
+{
+    if (place == OF_STREAM) return waiting;
+    if (place == OF_LEGACY) return s->legacy[waiting];
+    const uint32_t stream = place == OF_DEVICE || is_blocking(s->run, waiting) ? waiting : other;
+    if (place == OF_BLOCKING && !is_blocking(s->run, stream)) return NONE;
+    const uint32_t device = s->run->streams[stream].device;
+    if (place == OF_BLOCKING) {
+        s->tolls[device].streams += !s->seen[stream];
+        s->tolls[device].last = stream;
+        s->seen[stream] = true;
+    }
+    return device;
 }
 
 static void look(struct findings *to, const struct order_rule *rule)
 {
     const struct model *of = to->of;
     const struct run *run = &of->run;
-    const size_t places = rule->by_device ? run->device_count : run->stream_count;
+    const size_t places = by_device(rule) ? run->device_count : run->stream_count;
     struct search s = {run, legacy_streams(run), array_zeros(run->stream_count, sizeof(bool)),
         array_zeros(places, sizeof *s.tolls)};
     for (size_t p = 0; p < places; p++)
@@ -110,15 +135,16 @@ static void look(struct findings *to, const struct order_rule *rule)
     for (uint32_t i = 0; rule->lates && i < of->overlap.late_count; i++) {
         const struct late *late = &of->overlap.lates[i];
         if (late->cause != rule->cause) continue;
-        const uint32_t place = rule->place(&s, run->works[late->work].stream, late->behind);
+        const uint32_t place =
+            place_of(&s, rule->place, run->works[late->work].stream, late->behind);
         if (place != NONE) add_late(&s.tolls[place], of, i);
     }
     for (uint32_t i = 0; rule->idles && i < of->idles.count; i++) {
         const struct idle *idle = &of->idles.rows[i];
         const uint32_t blocker = of->holds[idle->next].blocker;
         if (idle->cause != rule->cause) continue;
-        const uint32_t place = rule->place(
-            &s, run->works[idle->next].stream, blocker == NONE ? NONE : run->works[blocker].stream);
+        const uint32_t place = place_of(&s, rule->place, run->works[idle->next].stream,
+            blocker == NONE ? NONE : run->works[blocker].stream);
         if (place != NONE) add_idle(&s.tolls[place], of, i);
     }
     for (uint32_t p = 0; p < places; p++)
@@ -130,62 +156,27 @@ static void look(struct findings *to, const struct order_rule *rule)
 
 /* --- the rules --- */
 
-static uint32_t stream_itself(struct search *s, uint32_t waiting, uint32_t work)
-{
-    (void)s, (void)work;
-    return waiting;
-}
-static uint32_t device_of(struct search *s, uint32_t waiting, uint32_t work)
-{
-    (void)work;
-    return s->run->streams[waiting].device;
-}
-static uint32_t legacy_of(struct search *s, uint32_t waiting, uint32_t work)
-{
-    (void)work;
-    return s->legacy[waiting];
-}
-
-static bool is_blocking(const struct run *run, uint32_t stream)
-{
-    const struct stream *is = stream == NONE ? NULL : &run->streams[stream];
-    return is && is->known && is->origin == ORIGIN_CREATED && !is->non_blocking;
-}
-
-/* Returns the device of a blocking stream, `waiting` or `other`; NONE: neither is a blocking
- * stream. */
-static uint32_t device_of_blocking(struct search *s, uint32_t waiting, uint32_t other)
-{
-    const uint32_t stream = is_blocking(s->run, waiting) ? waiting : other;
-    if (!is_blocking(s->run, stream)) return NONE;
-    struct toll *toll = &s->tolls[s->run->streams[stream].device];
-    toll->streams += !s->seen[stream];
-    toll->last = stream;
-    s->seen[stream] = true;
-    return s->run->streams[stream].device;
-}
-
 void look_legacy(struct findings *to)
 {
     look(to, &(struct order_rule){
-                 CAUSE_LEGACY, true, true, false, legacy_of, "work waited because of it alone"});
+                 CAUSE_LEGACY, true, true, OF_LEGACY, "work waited because of it alone"});
 }
 
 void look_blocking(struct findings *to)
 {
-    look(to, &(struct order_rule){CAUSE_LEGACY, true, true, true, device_of_blocking,
+    look(to, &(struct order_rule){CAUSE_LEGACY, true, true, OF_BLOCKING,
                  "work waited because a stream is a blocking one"});
 }
 
 void look_hardware_queues(struct findings *to)
 {
     _Static_assert(HARDWARE_QUEUES == 8, "as the text says");
-    look(to, &(struct order_rule){CAUSE_HARDWARE_QUEUE, true, false, true, device_of,
+    look(to, &(struct order_rule){CAUSE_HARDWARE_QUEUE, true, false, OF_DEVICE,
                  "work was ready, and waited while more than 8 streams had work"});
 }
 
 void look_host_functions(struct findings *to)
 {
-    look(to, &(struct order_rule){CAUSE_HOST_FUNCTION, false, true, false, stream_itself,
+    look(to, &(struct order_rule){CAUSE_HOST_FUNCTION, false, true, OF_STREAM,
                  "work waited until a host function had returned"});
 }

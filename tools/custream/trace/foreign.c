@@ -146,20 +146,13 @@ static void find_gpu(struct foreign *foreign, struct trace_row *row)
     if (*process == UNKNOWN) *process = GPU + row->gpu;
 }
 
-static bool has_times(struct foreign *foreign, const struct trace_row *row)
-{
-    const bool good = row_has(row, KEY_TS) && !row->bad_time;
-    foreign->left->times += !good;
-    return good;
-}
-
 bool foreign_row(struct foreign *foreign, struct trace_row *row)
 {
     const char phase = *text_of(foreign->texts, row_word(row, KEY_PH));
     const uint32_t today = numbers_get(&foreign->categories, row_word(row, KEY_CAT), 0);
     if (!phase) return foreign->left->others++, false;
     if (phase == 'M') named(foreign, row);
-    else if (!has_times(foreign, row)) return false;
+    else if (!row_has(row, KEY_TS) || row->bad_time) return foreign->left->times++, false;
     if (today) row->word[KEY_CAT] = today;
     if (phase == 'X' && !row_has(row, KEY_CAT)) return uncategorized(foreign, row);
     if (phase == 'X' && numbers_get(&foreign->work, row_word(row, KEY_CAT), 0))
