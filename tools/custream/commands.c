@@ -193,14 +193,6 @@ static bool has_key(enum cs_option id) { return id != CS_OPTION_POLICY; }
 
 /* --- for people --- */
 
-static void words_put(const char *list)
-{
-    for (; *list; list++) {
-        if (*list == '|') fputs(", ", stdout);
-        else putchar(*list);
-    }
-}
-
 static void options_print(void)
 {
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
@@ -211,8 +203,8 @@ static void options_print(void)
         printf("%s%s   --%s", i ? "\n" : "", info->env, flag);
         if (has_key(id)) printf("   \"%s\"", cs_option_key(id, key));
         printf("\n    %s\n    values: ", info->help);
-        if (has_words(info)) words_put(info->allowed);
-        else fputs(info->allowed, stdout);
+        for (const char *at = info->allowed; *at; at++)
+            fputs(has_words(info) && *at == '|' ? ", " : (char[]){*at, 0}, stdout);
         printf("\n    default: %s\n", *info->preset ? info->preset : "none");
     }
 }
@@ -223,13 +215,10 @@ static void options_print(void)
 static cJSON *words_of(const char *list)
 {
     cJSON *words = cJSON_CreateArray();
-    char word[64];
-    for (const char *at = list; *at; at += *at == '|') {
-        const size_t n = strcspn(at, "|");
-        snprintf(word, sizeof word, "%.*s", (int)n, at);
+    char *copy = kept(list), *rest = copy, *word;
+    while ((word = strsep(&rest, "|")))
         if (!cJSON_AddItemToArray(words, cJSON_CreateString(word))) out_of_memory();
-        at += n;
-    }
+    free(copy);
     return words;
 }
 

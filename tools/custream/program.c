@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <gelf.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,26 +83,23 @@ static bool raises_privileges(const char *path)
     return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-/* Reads the interpreter behind "#!" in the first 256 bytes, as the kernel does. False: none. */
-static bool script_interpreter(const char *path, char *interpreter, size_t size)
+char *script_words(const char *path, char line[SCRIPT_LINE])
 {
-    char line[256] = "";
-    int fd = program_open(path);
-    if (fd < 0) return false;
-    ssize_t got = read(fd, line, sizeof line - 1);
-    close(fd);
-    if (got < 3 || memcmp(line, "#!", 2)) return false;
-    const char *start = line + 2 + strspn(line + 2, " \t");
-    snprintf(interpreter, size, "%.*s", (int)strcspn(start, " \t\n"), start);
-    return true;
+    const int fd = program_open(path);
+    const ssize_t got = fd >= 0 ? read(fd, line, SCRIPT_LINE - 1) : -1;
+    if (fd >= 0) close(fd);
+    line[got > 0 ? got : 0] = 0;
+    if (got < 3 || memcmp(line, "#!", 2)) return NULL;
+    line[strcspn(line, "\n")] = 0;
+    return line + 2 + strspn(line + 2, " \t");
 }
 
 const char *program_obstacle(const char *path)
 {
-    char interpreter[PATH_MAX];
+    char line[SCRIPT_LINE], *interpreter = script_words(path, line);
     struct elf_facts own, facts;
     /* A script's own setuid bit has no effect on Linux. */
-    if (script_interpreter(path, interpreter, sizeof interpreter)) path = interpreter;
+    if (interpreter) interpreter[strcspn(interpreter, " \t")] = 0, path = interpreter;
     if (raises_privileges(path))
         return "runs with raised privileges (setuid, setgid or capabilities), so the loader "
                "ignores LD_PRELOAD";

@@ -16,6 +16,10 @@ int program_open(const char *path);
  * name. */
 const char *program_obstacle(const char *path);
 
+enum { SCRIPT_LINE = 256 }; /* the kernel reads so much */
+/* Reads the first line of a file. Returns the words behind its "#!"; NULL: there are none. */
+char *script_words(const char *path, char line[SCRIPT_LINE]);
+
 /* hopeless.c: whether the run cannot do what was asked; then a line on stderr says why. */
 struct cs_settled;
 bool run_hopeless(const struct cs_settled *settled, bool reports);

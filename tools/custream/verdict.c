@@ -29,18 +29,17 @@ static cs_u64 count(const cJSON *object, const char *name)
     return (cs_u64)number_or_0(object, name);
 }
 
-/* Returns the count of all parts together if the trailer has it, else the count of this file. */
-static cs_u64 in_all(const cJSON *totals, const char *all, const char *own)
+/* Returns the count of all parts together if the trailer has it, else `own`, that of this file. */
+static cs_u64 in_all(const cJSON *totals, const char *all, cs_u64 own)
 {
-    return member_of(totals, all) ? count(totals, all) : count(totals, own);
+    return member_of(totals, all) ? count(totals, all) : own;
 }
 
-static cs_u64 operations(const cJSON *totals)
+static cs_u64 operations(const cJSON *gpu)
 {
     static const char *const kinds[] = {"kernels", "copies", "memsets", "graphs", "ranges"};
     cs_u64 n = 0;
-    if (member_of(totals, "gpu_work_in_all_parts")) return count(totals, "gpu_work_in_all_parts");
-    for (size_t i = 0; i < CS_COUNT(kinds); i++) n += count(member_of(totals, "gpu"), kinds[i]);
+    for (size_t i = 0; i < CS_COUNT(kinds); i++) n += count(gpu, kinds[i]);
     return n;
 }
 
@@ -69,15 +68,13 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
 {
     const cJSON *totals = member_of(trailer, "totals"),
                 *not_written = member_of(totals, "not_written"), *gpu = member_of(totals, "gpu");
-    const char *source = text_member(gpu, "source"), *const untimed_in_all =
-                                                         "gpu_work_without_times_in_all_parts";
+    const char *source = text_member(gpu, "source");
     *verdict = (struct cs_verdict){
-        .calls = in_all(totals, "calls_in_all_parts", "calls"),
-        .operations = operations(totals),
-        .lost_calls = in_all(totals, "lost_in_all_parts", "lost_records"),
-        .lost_work = member_of(totals, "gpu_work_lost_in_all_parts")
-                         ? count(totals, "gpu_work_lost_in_all_parts")
-                         : count(gpu, "lost") + count(not_written, "gpu_work"),
+        .calls = in_all(totals, "calls_in_all_parts", count(totals, "calls")),
+        .operations = in_all(totals, "gpu_work_in_all_parts", operations(gpu)),
+        .lost_calls = in_all(totals, "lost_in_all_parts", count(totals, "lost_records")),
+        .lost_work = in_all(totals, "gpu_work_lost_in_all_parts",
+            count(gpu, "lost") + count(not_written, "gpu_work")),
         .complete = !cJSON_IsFalse(member_of(totals, "complete")),
         .ended = text_member(totals, "ended"),
         .ended_by = text_member(totals, "ended_by"),
@@ -88,12 +85,10 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
         .no_memory_for = list_of(room, size, member_of(totals, "no_memory_for")),
         .no_gpu_times = totals && (!source || !strcmp(source, "none")),
         .sample = count(gpu, "sample"),
-        .untimed = member_of(totals, untimed_in_all)
-                       ? count(totals, untimed_in_all)
-                       : count(gpu, "launches_without_kernel") + count(gpu, "without_times"),
-        .without_call = member_of(totals, "gpu_work_without_call_in_all_parts")
-                            ? count(totals, "gpu_work_without_call_in_all_parts")
-                            : count(gpu, "without_call"),
+        .untimed = in_all(totals, "gpu_work_without_times_in_all_parts",
+            count(gpu, "launches_without_kernel") + count(gpu, "without_times")),
+        .without_call =
+            in_all(totals, "gpu_work_without_call_in_all_parts", count(gpu, "without_call")),
         .gpu_cause = source && !strcmp(source, "events") ? NULL : text_member(gpu, "cause"),
     };
     for (int i = 0; i < CS_NO_ROOM_KINDS; i++)

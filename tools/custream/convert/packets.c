@@ -567,14 +567,12 @@ static bool put_row(struct packets *p)
     e.pid = (uint32_t)pid;
     e.tid = (uint32_t)tid;
     e.at = rope_room(&p->room, most_of(p->row));
-    const struct cs_pf_text process_said = said(p, "pid");
+    struct cs_pf_text text = said(p, "pid");
     if (process)
-        e.at = cs_pf_process(
-            &p->pf, e.at, e.pid, e.tid, process_said.text, process_said.length, NULL, 0, NULL);
-    const struct cs_pf_text thread_said = said(p, "tid");
+        e.at = cs_pf_process(&p->pf, e.at, e.pid, e.tid, text.text, text.length, NULL, 0, NULL);
+    text = said(p, "tid");
     if (thread)
-        e.at = cs_pf_thread(
-            &p->pf, e.at, e.pid, e.tid, thread_said.text, thread_said.length, NULL, 0, NULL);
+        e.at = cs_pf_thread(&p->pf, e.at, e.pid, e.tid, text.text, text.length, NULL, 0, NULL);
     if (!(phase == 'M' ? meta(p, &e) : event_put(p, &e, phase))) return false;
     written(p, e.at);
     return true;

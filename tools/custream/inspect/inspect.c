@@ -1,7 +1,5 @@
 /* custream inspect: says from a program's file alone how it reaches CUDA, and what to type. */
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -17,22 +15,17 @@ static const char NAME[] = "custream inspect";
 /* Returns the words that start a script, without env; the caller frees them. NULL: no script. */
 static char *script_interpreter_of(const char *path)
 {
-    char line[256] = "";
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t got = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-    if (fd >= 0) close(fd);
-    if (got > 2 && !memcmp(line, "#!", 2)) {
-        char *at = line + 2 + strspn(line + 2, " \t");
-        at[strcspn(at, "\n")] = 0;
-        const size_t first = strcspn(at, " \t");
-        if (first >= 4 && !memcmp(at + first - 4, "/env", 4) && at[first])
-            at += first + strspn(at + first, " \t");
-        if (!strncmp(at, "-S", 2)) at += 2 + strspn(at + 2, " \t");
-        for (char *c = at; *c; c++)
-            if (iscntrl((unsigned char)*c)) *c = '?';
-        return *at ? kept(at) : NULL;
-    }
-    return got > 0 && memcmp(line, "\177ELF", 4) && text_ends(path, ".py") ? kept("python3") : NULL;
+    char line[SCRIPT_LINE], *at = script_words(path, line);
+    if (!at)
+        return *line && memcmp(line, "\177ELF", 4) && text_ends(path, ".py") ? kept("python3")
+                                                                             : NULL;
+    const size_t first = strcspn(at, " \t");
+    if (first >= 4 && !memcmp(at + first - 4, "/env", 4) && at[first])
+        at += first + strspn(at + first, " \t");
+    if (!strncmp(at, "-S", 2)) at += 2 + strspn(at + 2, " \t");
+    for (char *c = at; *c; c++)
+        if (iscntrl((unsigned char)*c)) *c = '?';
+    return *at ? kept(at) : NULL;
 }
 
 /* --- the command --- */

@@ -14,12 +14,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { FD_ROOM = 32, TRIES = 100, PAUSE_NS = 10000000 };
+
+static int64_t ns_of(struct timespec time)
+{
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
 
 static bool known(const struct file_id *file) { return file->device || file->inode; }
 
@@ -35,32 +41,17 @@ static int look(const char *path, const struct file_id *file)
     return errno = ESTALE, -1;
 }
 
-static DIR *folder_of(char *path, int n, const char *more)
-{
-    snprintf(path + n, 64, "%s", more);
-    return opendir(path);
-}
-
 /* Looks for the file among the descriptors of each thread, as the thread that writes the trace has
  * a table of its own. */
 static int look_at_descriptors(int pid, const struct file_id *file)
 {
-    char path[128];
+    char pattern[64];
+    glob_t all;
     int found = -1;
-    int n = snprintf(path, sizeof path, "/proc/%d/task", pid);
-    DIR *threads = folder_of(path, n, "");
-    for (struct dirent *thread; found < 0 && threads && (thread = readdir(threads));) {
-        if (*thread->d_name == '.') continue;
-        const int m = n + snprintf(path + n, 32, "/%.20s", thread->d_name);
-        DIR *descriptors = folder_of(path, m, "/fd");
-        for (struct dirent *one; found < 0 && descriptors && (one = readdir(descriptors));) {
-            if (*one->d_name == '.') continue;
-            snprintf(path + m, 32, "/fd/%.20s", one->d_name);
-            found = look(path, file);
-        }
-        if (descriptors) closedir(descriptors);
-    }
-    if (threads) closedir(threads);
+    snprintf(pattern, sizeof pattern, "/proc/%d/task/*/fd/*", pid);
+    if (glob(pattern, GLOB_NOSORT, NULL, &all)) return -1;
+    for (size_t i = 0; found < 0 && i < all.gl_pathc; i++) found = look(all.gl_pathv[i], file);
+    globfree(&all);
     return found;
 }
 
@@ -189,12 +180,9 @@ static bool is_at_rest(const struct stat *before, const struct stat *after, bool
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    const int64_t age = (int64_t)(now.tv_sec - after->st_mtim.tv_sec) * 1000000000 + now.tv_nsec -
-                        after->st_mtim.tv_nsec;
-    const bool same = before->st_size == after->st_size &&
-                      before->st_mtim.tv_sec == after->st_mtim.tv_sec &&
-                      before->st_mtim.tv_nsec == after->st_mtim.tv_nsec;
-    return same && (!patient || age > 2 * PAUSE_NS);
+    const int64_t written = ns_of(after->st_mtim);
+    return before->st_size == after->st_size && ns_of(before->st_mtim) == written &&
+           (!patient || ns_of(now) - written > 2 * PAUSE_NS);
 }
 
 /* Returns how many bytes to copy at most: another user's file may have no end. 0: it has holes, so
@@ -303,7 +291,7 @@ static void take_parts(struct taken *taken, struct extract *extract, const char 
         snprintf(shown, sizeof shown, "%.*s%s", shown_folder, extract->trace, file->d_name);
         const int fd = trace_readable(open(name, O_PATH | O_CLOEXEC | O_NOFOLLOW));
         const bool late = fd >= 0 && !fstat(fd, &about) && S_ISREG(about.st_mode) &&
-                          (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
+                          ns_of(about.st_mtim) + 1000000000 >= extract->from;
         const bool again = late && about.st_dev == known.st_dev && about.st_ino == known.st_ino;
         if (late && !again && trace_head(fd, &its) && own.base == its.base)
             take(taken, fd, shown, extract->pid);
@@ -398,15 +386,14 @@ static bool is_longer(int file, const char *name, off_t most)
 /* Returns the place in taken->each of the part that ended last; -1: there is none. */
 static int last_part(struct taken *taken)
 {
-    struct timespec latest = {0, 0};
+    int64_t latest = 0;
     int found = -1;
     for (size_t i = 0; i < taken->count; i++) {
         struct stat about;
-        if (fstat(taken->each[i].fd, &about)) continue;
-        const bool later = about.st_mtim.tv_sec != latest.tv_sec
-                               ? about.st_mtim.tv_sec > latest.tv_sec
-                               : about.st_mtim.tv_nsec > latest.tv_nsec;
-        if (found < 0 || later) latest = about.st_mtim, found = (int)i;
+        if (fstat(taken->each[i].fd, &about) || (found >= 0 && ns_of(about.st_mtim) <= latest))
+            continue;
+        latest = ns_of(about.st_mtim);
+        found = (int)i;
     }
     return found;
 }

@@ -79,9 +79,6 @@ static void look(struct ending *ending, bool over)
     ending->known = true;
 }
 
-/* Reads the status of a process that has hung up, as its parent has not waited for it yet. */
-static void ending_begins(struct ending *ending) { look(ending, false); }
-
 /* Asks the pidfd for the exit status. False: the kernel does not tell it. */
 static bool status_by_pidfd(int fd, int *status)
 {
@@ -363,7 +360,10 @@ static void listen_to(struct process *process)
         packet[n] = 0;
         hear(process, packet);
     }
-    if (process->fd >= 0) ending_begins(&process->ending), close(process->fd);
+    if (process->fd >= 0) { /* its parent has not waited for it yet, so its status can be seen */
+        look(&process->ending, false);
+        close(process->fd);
+    }
     process->fd = -1;
     unsaid_tell(process);
     if (process->execs && !process->ended && now() - process->execs < EXEC_S)
