@@ -48,7 +48,10 @@ struct async_end {
 
 /* --- what the rows add up to: 16 bytes a piece of work, 40 a call that may have made work --- */
 
-enum { WORK_KINDS = 6 }; /* kernels, copies, memsets, graphs, ranges, the profiler's overhead */
+enum { WORK_KINDS = 6 };
+extern const struct work_kind {
+    const char *category, *total; /* of rows; of totals.gpu */
+} work_kinds[WORK_KINDS];
 
 /* A piece of GPU work. */
 struct work {

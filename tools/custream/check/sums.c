@@ -6,8 +6,9 @@
 /* Async spans with lower ids are process ranges, others a thread's ranges that could not nest. */
 #define CROSSING_SPANS (UINT64_C(1) << 40)
 
-static const char *const work_categories[WORK_KINDS] = {
-    "kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range", "overhead"};
+const struct work_kind work_kinds[WORK_KINDS] = {{"kernel", "kernels"}, {"gpu_memcpy", "copies"},
+    {"gpu_memset", "memsets"}, {"gpu_graph", "graphs"}, {"gpu_range", "ranges"},
+    {"overhead", "overhead"}};
 enum { OVERHEAD = 5 };
 
 /* Returns a member that is a natural number; 0: there is none. */
@@ -127,6 +128,6 @@ bool sums_row(const struct event *event)
     if (!strcmp(event->category, "cs_stream") && !strcmp(event->name, "capture"))
         sums->captures = true;
     for (int kind = 0; kind < WORK_KINDS; kind++)
-        if (!strcmp(event->category, work_categories[kind])) work_add(sums, event, kind);
+        if (!strcmp(event->category, work_kinds[kind].category)) work_add(sums, event, kind);
     return true;
 }

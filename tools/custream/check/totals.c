@@ -64,21 +64,17 @@ static bool losses_agree(const struct judged *j)
 
 /* --- GPU work --- */
 
-static const struct {
-    const char *name, *what;
-} kinds[WORK_KINDS] = {{"kernels", "kernel slices"}, {"copies", "gpu_memcpy slices"},
-    {"memsets", "gpu_memset slices"}, {"graphs", "gpu_graph slices"},
-    {"ranges", "gpu_range slices"}, {"overhead", "overhead slices"}};
-
 static bool work_agrees(const struct judged *j)
 {
     const cJSON *gpu = member_of(j->totals, "gpu");
     for (int i = 0; i < WORK_KINDS; i++) {
-        if (!gpu && j->sums->kinds[i])
-            return BREACH(j, 12, "the trailer has no totals.gpu, and there are %llu %s",
-                LINE(j->sums->kinds[i]), kinds[i].what);
-        if (gpu && !agrees(j, gpu, "totals.gpu.", kinds[i].name, j->sums->kinds[i], kinds[i].what))
-            return false;
+        const uint64_t count = j->sums->kinds[i];
+        char what[32];
+        snprintf(what, sizeof what, "%s slices", work_kinds[i].category);
+        if (!gpu && count)
+            return BREACH(
+                j, 12, "the trailer has no totals.gpu, and there are %llu %s", LINE(count), what);
+        if (gpu && !agrees(j, gpu, "totals.gpu.", work_kinds[i].total, count, what)) return false;
     }
     return !gpu || agrees(j, gpu, "totals.gpu.", "without_call", j->sums->without_call,
                        "pieces of GPU work without a correlation");
@@ -428,7 +424,7 @@ static void gpu_make(cJSON *totals, const struct check *check)
     json_add(gpu, "source", cJSON_CreateString(source ? source : "none"));
     if (sample > 0) json_add_number(gpu, "sample", sample);
     for (int i = 0; i < WORK_KINDS; i++)
-        json_add_number(gpu, kinds[i].name, (double)check->sums.kinds[i]);
+        json_add_number(gpu, work_kinds[i].total, (double)check->sums.kinds[i]);
     json_add_number(gpu, "without_call", (double)check->sums.without_call);
     json_add_number(gpu, "lost", (double)check->sums.lost_work);
 }

@@ -30,7 +30,7 @@ static int convert(const char *from, const char *to, unsigned how)
     if (same_file(from, to))
         return complain(
             NAME, "%s: is the trace itself; the converted one needs a file of its own", to);
-    if (!out_open_as_is(NAME, &out, to, inputs, 1)) return STATUS_UNUSABLE;
+    if (!out_open(&out, NAME, to, OUT_OF_TEXT, inputs, 1)) return STATUS_UNUSABLE;
     const enum json_step end = rows_convert(from, how, out_put, &out, error);
     if (end == JSON_BROKEN) complain(NAME, "%s: %s", from, error);
     if (end == JSON_CUT)

@@ -465,7 +465,7 @@ bool copy_write(const char *command, const char *to, struct extract *extract)
     bool good = false;
     extract->events_end = extract->parts = 0;
     if (!extract_take(command, to, &taken, extract)) return false;
-    if (out_open(&out, to, (char *[]){taken.each[0].path}, 1)) {
+    if (out_open(&out, "custream merge", to, OUT_OF_ROWS, (char *[]){taken.each[0].path}, 1)) {
         good = rows_convert(taken.each[0].path, ROWS_AS_CUT, out_put, &out, error) != JSON_BROKEN;
         if (!good) complain(command, "%s: %s", extract->trace, error);
         good = out_close(&out, good);

@@ -234,10 +234,10 @@ bool mend_write(const char *command, const char *to, int fd, const struct mended
                 "%s: it is in Perfetto's own format: under a name that ends in .pftrace it "
                 "can be recovered",
                 to);
-        return out_open_as_is(command, &out, to, NULL, 0) &&
+        return out_open(&out, command, to, OUT_OF_TEXT, NULL, 0) &&
                out_close(&out, put_packets(&out, fd, mended));
     }
-    if (fstat(fd, &about) || !out_open_raw(&out, command, to)) return false;
+    if (fstat(fd, &about) || !out_open(&out, command, to, OUT_OF_BYTES, NULL, 0)) return false;
     const bool good = copy_bytes(&out, fd, mended ? mended->stands : about.st_size);
     if (good && mended) out_put(&out, mended->tail.at, mended->tail.length);
     return out_close(&out, good);

@@ -78,7 +78,7 @@ static bool merge(struct plan *plan, const char *to, char **files, size_t count)
 {
     struct out out;
     struct rope text = {0};
-    if (!out_open(&out, to, files, count)) return false;
+    if (!out_open(&out, NAME, to, OUT_OF_ROWS, files, count)) return false;
     bool good = plan_make(plan, files, count);
     if (good) {
         header_put(&text, plan);

@@ -117,34 +117,18 @@ static bool files_open(struct out *out, char *const *inputs, size_t count)
     return false;
 }
 
-static bool begin(struct out *out, char *const *inputs, size_t count)
+bool out_open(struct out *out, const char *command, const char *path, enum out_of of,
+    char *const *inputs, size_t count)
 {
+    const char *extension = of == OUT_OF_ROWS ? cs_trace_extension(path) : NULL;
+    *out = (struct out){.command = command,
+        .path = path,
+        .raw = of == OUT_OF_BYTES,
+        .packets = extension && cs_trace_extension_is_packets(extension)};
     const sigset_t before = signals_hold();
     const bool good = files_open(out, inputs, count);
     signals_release(before);
     return good;
-}
-
-bool out_open(struct out *out, const char *path, char *const *inputs, size_t count)
-{
-    const char *extension = cs_trace_extension(path);
-    *out = (struct out){.command = "custream merge",
-        .path = path,
-        .packets = extension && cs_trace_extension_is_packets(extension)};
-    return begin(out, inputs, count);
-}
-
-bool out_open_as_is(
-    const char *command, struct out *out, const char *path, char *const *inputs, size_t count)
-{
-    *out = (struct out){.command = command, .path = path};
-    return begin(out, inputs, count);
-}
-
-bool out_open_raw(struct out *out, const char *command, const char *path)
-{
-    *out = (struct out){.command = command, .path = path, .raw = true};
-    return begin(out, NULL, 0);
 }
 
 void out_put(void *of, const char *text, size_t length)

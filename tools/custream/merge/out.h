@@ -22,13 +22,12 @@ struct out {
     int error; /* errno of the write that failed */
 };
 
+/* What is put: rows as text, which become what the name asks for; text that stays, but for .gz; or
+ * bytes that are compressed already. */
+enum out_of { OUT_OF_ROWS, OUT_OF_TEXT, OUT_OF_BYTES };
 /* Claims the path, which may be none of `inputs`. Returns false after a complaint. */
-bool out_open(struct out *out, const char *path, char *const *inputs, size_t count);
-/* Does the same for another command, without a conversion: what is put is the file's content. */
-bool out_open_as_is(
-    const char *command, struct out *out, const char *path, char *const *inputs, size_t count);
-/* Does the same for bytes that are compressed already. The path may be one of the inputs. */
-bool out_open_raw(struct out *out, const char *command, const char *path);
+bool out_open(struct out *out, const char *command, const char *path, enum out_of of,
+    char *const *inputs, size_t count);
 void out_put(void *out, const char *text, size_t length);
 /* Returns why a claim was refused, and how much to show: the rest advises CUSTREAM_FORCE=on. */
 const char *out_refusal(const struct cs_claim *claim, int *length);

@@ -25,9 +25,12 @@ struct blame {
 };
 static const struct blame nobody = {0, NONE};
 
+typedef bool matcher(struct search *s, const struct call *call);
+
 /* A rule of this file. */
 struct host_rule {
-    struct blame (*blame)(struct search *s, const struct gap *gap);
+    struct blame (*blame)(struct search *s, const struct gap *gap, matcher *matches);
+    matcher *matches;                           /* the calls to blame */
     uint32_t (*place)(const struct call *call); /* returns the call's thread or stream */
     const char *(*name)(struct findings *to, uint32_t place);
     uint64_t least;   /* how many gaps of a place make a find, at least */
@@ -49,7 +52,7 @@ static void look(struct findings *to, const struct host_rule *rule, struct searc
     s->to = to;
     s->waits = host_waits_make(s->run);
     for (size_t at = 0; gap_next(&to->of->idles, s->run, &at, &gap);) {
-        const struct blame blame = rule->blame(s, &gap);
+        const struct blame blame = rule->blame(s, &gap, rule->matches);
         const uint32_t place = blame.cost > 0 ? rule->place(&s->run->calls[blame.call]) : NONE;
         if (place == NONE) continue;
         struct tally *toll = tally_of(&tolls, key_of(gap.device, place));
@@ -77,14 +80,15 @@ static uint32_t wait_before(const struct search *s, const struct gap *gap)
     return wait != NONE && s->run->calls[wait].end + RELEASE_NS >= gap->begin ? wait : NONE;
 }
 
-static struct blame blame_wait(const struct search *s, const struct gap *gap, uint32_t wait)
+static struct blame blame_wait(struct search *s, const struct gap *gap, matcher *matches)
 {
+    const uint32_t wait = wait_before(s, gap);
+    if (wait == NONE || !matches(s, &s->run->calls[wait])) return nobody;
     return (struct blame){earlier(gap->host, duration(&s->run->calls[wait])), wait};
 }
 
 /* Blames the matching calls of the enqueuing thread in the gap. The last one stands for all. */
-static struct blame blame_calls(struct search *s, const struct gap *gap,
-    bool (*matches)(struct search *s, const struct call *call))
+static struct blame blame_calls(struct search *s, const struct gap *gap, matcher *matches)
 {
     struct blame blame = nobody;
     int64_t sum = 0;
@@ -102,34 +106,29 @@ static struct blame blame_calls(struct search *s, const struct gap *gap,
 
 /* --- CS103, CS104: waits --- */
 
-static struct blame blame_synchronisation(struct search *s, const struct gap *gap)
+static bool call_waits_for_all(struct search *s, const struct call *call)
 {
-    const uint32_t wait = wait_before(s, gap);
-    if (wait == NONE) return nobody;
-    const struct call *call = &s->run->calls[wait];
-    return call_kind(call) == CS_KIND_SYNC && call_how(call, CS_HOW_WIDE) ? blame_wait(s, gap, wait)
-                                                                          : nobody;
+    (void)s;
+    return call_kind(call) == CS_KIND_SYNC && call_how(call, CS_HOW_WIDE);
 }
 
 void look_synchronisation(struct findings *to)
 {
     /* Fewer waits may be the ends of phases; so many are a loop. */
-    static const struct host_rule rule = {blame_synchronisation, thread_of, find_thread, 5,
+    static const struct host_rule rule = {blame_wait, call_waits_for_all, thread_of, find_thread, 5,
         "the GPU was idle after the thread had waited for all of it", NULL};
     look(to, &rule, &(struct search){.run = &to->of->run});
 }
 
-static struct blame blame_copy(struct search *s, const struct gap *gap)
+static bool call_copies(struct search *s, const struct call *call)
 {
-    const uint32_t wait = wait_before(s, gap);
-    return wait != NONE && call_kind(&s->run->calls[wait]) == CS_KIND_COPY
-               ? blame_wait(s, gap, wait)
-               : nobody;
+    (void)s;
+    return call_kind(call) == CS_KIND_COPY;
 }
 
 void look_blocking_copies(struct findings *to)
 {
-    static const struct host_rule rule = {blame_copy, stream_of, find_stream, 1,
+    static const struct host_rule rule = {blame_wait, call_copies, stream_of, find_stream, 1,
         "the GPU was idle after the host had waited for a copy", NULL};
     look(to, &rule, &(struct search){.run = &to->of->run});
 }
@@ -152,12 +151,10 @@ static bool call_pageable(struct search *s, const struct call *call)
 
 /* Blames copies of pageable memory. The driver copies through memory of its own: before a copy to
  * the device begins, and during the call of a copy from the device. */
-static struct blame blame_pageable(struct search *s, const struct gap *gap)
+static struct blame blame_pageable(struct search *s, const struct gap *gap, matcher *matches)
 {
-    struct blame blame = blame_calls(s, gap, call_pageable);
-    const uint32_t wait = wait_before(s, gap);
-    if (blame.call == NONE && wait != NONE && call_pageable(s, &s->run->calls[wait]))
-        blame = blame_wait(s, gap, wait);
+    struct blame blame = blame_calls(s, gap, matches);
+    if (blame.call == NONE) blame = blame_wait(s, gap, matches);
     const struct work *next = &s->run->works[gap->next];
     if (next->call != NONE && work_pageable(s, next))
         blame = (struct blame){blame.cost + gap->launch, next->call};
@@ -179,7 +176,7 @@ static const char *pageable_copies(struct search *s, uint32_t stream)
 
 void look_pageable(struct findings *to)
 {
-    static const struct host_rule rule = {blame_pageable, stream_of, find_stream, 1,
+    static const struct host_rule rule = {blame_pageable, call_pageable, stream_of, find_stream, 1,
         "the GPU was idle while or after pageable memory was copied", pageable_copies};
     struct search s = {.run = &to->of->run};
     look(to, &rule, &s);
@@ -201,14 +198,9 @@ static bool call_allocates(struct search *s, const struct call *call)
     return call->call == CS_CALL_NONE && numbers_get(&s->allocates, call->name, 0);
 }
 
-static struct blame blame_allocation(struct search *s, const struct gap *gap)
-{
-    return blame_calls(s, gap, call_allocates);
-}
-
 void look_allocations(struct findings *to)
 {
-    static const struct host_rule rule = {blame_allocation, thread_of, find_thread, 1,
+    static const struct host_rule rule = {blame_calls, call_allocates, thread_of, find_thread, 1,
         "the GPU was idle while the thread allocated or freed memory", NULL};
     struct search s = {.run = &to->of->run};
     for (size_t i = 0; i < sizeof allocating / sizeof *allocating; i++) {

@@ -275,23 +275,18 @@ static int longest_first(const void *a, const void *b)
     return ORDER(other->total, one->total) ?: ORDER(one->thread, other->thread);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct step *)a)->name, ((const struct step *)b)->name);
-}
-
 /* Appends the thread's name to steps that several threads have under one name. */
 static void tell_threads(struct steps *steps)
 {
     struct step *rows = steps->rows;
-    if (steps->count) qsort(rows, steps->count, sizeof *rows, by_name);
-    for (size_t i = 0, end; i < steps->count; i = end) {
-        for (end = i + 1; end < steps->count && !strcmp(rows[end].name, rows[i].name);) end++;
-        const char *name = rows[i].name;
-        for (size_t s = i; s < end && end - i > 1; s++)
-            rows[s].name = report_text(steps->report, "%s, %s", name,
-                thread_label(steps->report, steps->run, rows[s].thread));
-    }
+    struct numbers times = {0}; /* by the name's text: in how many rows it is */
+    for (size_t i = 0; i < steps->count; i++)
+        ++*numbers_at(&times, text_number(&steps->stems, rows[i].name, strlen(rows[i].name)), 0);
+    for (size_t i = 0; i < steps->count; i++)
+        if (numbers_get(&times, text_find(&steps->stems, rows[i].name), 0) > 1)
+            rows[i].name = report_text(steps->report, "%s, %s", rows[i].name,
+                thread_label(steps->report, steps->run, rows[i].thread));
+    numbers_free(&times);
     if (steps->count) qsort(rows, steps->count, sizeof *rows, longest_first);
 }
 
