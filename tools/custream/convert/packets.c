@@ -1,4 +1,4 @@
-#include "tools/custream/convert/packets.h"
+#include "tools/custream/convert/rows.h"
 
 #include <errno.h>
 #include <stdarg.h>

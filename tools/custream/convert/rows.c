@@ -3,7 +3,6 @@
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/convert/packets.h"
 #include "tools/custream/merge/row.h"
 #include "tools/custream/trace/escape.h"
 

@@ -23,15 +23,14 @@ static bool is_runtimes(const char *name)
            !strncmp(name, "__cuda", 6);
 }
 
-static void functions_take(void *of, const struct elf_file *file, Elf_Scn *section,
-    const GElf_Shdr *about, const char *unused)
+static void functions_take(void *of, const struct section *section)
 {
     struct functions *functions = of;
     GElf_Sym symbol;
-    (void)unused;
-    Elf_Data *data = about->sh_type == SHT_SYMTAB ? elf_getdata(section, NULL) : NULL;
+    const bool table = section->about.sh_type == SHT_SYMTAB;
+    Elf_Data *data = table ? elf_getdata(section->scn, NULL) : NULL;
     for (int i = 1; data && gelf_getsym(data, i, &symbol); i++) {
-        const char *name = elf_strptr(file->elf, about->sh_link, symbol.st_name);
+        const char *name = elf_strptr(section->file->elf, section->about.sh_link, symbol.st_name);
         if (!name || symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
             continue;
         array_add(functions->at, functions->count, functions->capacity,
@@ -62,41 +61,35 @@ static void jump_take(
         image_use(image, called->name, USE_CALLED);
 }
 
-/* x86-64: finds call and jmp with a distance of 32 bits. */
-static void x86_scan(
-    struct image *image, const struct functions *functions, const Elf_Data *data, uint64_t address)
+static bool is_code(const struct section *section)
 {
-    const unsigned char *code = data->d_buf;
-    for (size_t i = 0; i + 5 <= data->d_size; i++) {
+    return section->bytes && section->about.sh_flags & SHF_EXECINSTR;
+}
+
+/* x86-64: finds call and jmp with a distance of 32 bits. */
+static void x86_scan(void *of, const struct section *section)
+{
+    const unsigned char *code = section->bytes;
+    for (size_t i = 0; is_code(section) && i + 5 <= section->size; i++) {
+        const uint64_t address = section->about.sh_addr + i;
         int32_t distance;
         if (code[i] != 0xe8 && code[i] != 0xe9) continue;
         memcpy(&distance, code + i + 1, sizeof distance);
-        jump_take(image, functions, address + i, address + i + 5 + (uint64_t)(int64_t)distance);
+        jump_take(section->file->image, of, address, address + 5 + (uint64_t)(int64_t)distance);
     }
 }
 
 /* aarch64: finds BL and B. */
-static void arm_scan(
-    struct image *image, const struct functions *functions, const Elf_Data *data, uint64_t address)
+static void arm_scan(void *of, const struct section *section)
 {
-    for (size_t i = 0; i + 4 <= data->d_size; i += 4) {
+    for (size_t i = 0; is_code(section) && i + 4 <= section->size; i += 4) {
+        const uint64_t address = section->about.sh_addr + i;
         uint32_t word;
-        memcpy(&word, (const char *)data->d_buf + i, sizeof word);
+        memcpy(&word, section->bytes + i, sizeof word);
         if ((word & 0x7c000000) != 0x14000000) continue;
         const int64_t distance = (int64_t)((uint64_t)(word & 0x03ffffff) << 38) >> 36;
-        jump_take(image, functions, address + i, address + i + (uint64_t)distance);
+        jump_take(section->file->image, of, address, address + (uint64_t)distance);
     }
-}
-
-static void scan_take(void *of, const struct elf_file *file, Elf_Scn *section,
-    const GElf_Shdr *about, const char *name)
-{
-    (void)name;
-    if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_EXECINSTR)) return;
-    const Elf_Data *data = elf_rawdata(section, NULL);
-    if (!data || !data->d_buf) return;
-    if (file->header.e_machine == EM_X86_64) x86_scan(file->image, of, data, about->sh_addr);
-    else if (file->header.e_machine == EM_AARCH64) arm_scan(file->image, of, data, about->sh_addr);
 }
 
 /* --- the runtime's version --- */
@@ -118,17 +111,12 @@ static unsigned *version_at(unsigned *counts, const unsigned char *number)
 
 /* Counts numbers that may be the version: cudaRuntimeGetVersion() stores it, driver calls pass
  * it. */
-static void version_take(void *of, const struct elf_file *file, Elf_Scn *section,
-    const GElf_Shdr *about, const char *name)
+static void version_take(void *of, const struct section *section)
 {
     struct versions *versions = of;
-    (void)name;
-    if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_EXECINSTR) ||
-        file->header.e_machine != EM_X86_64)
-        return;
-    const Elf_Data *data = elf_rawdata(section, NULL);
-    const unsigned char *code = data ? data->d_buf : NULL;
-    for (size_t i = 0; code && i + 6 <= data->d_size; i++) {
+    const unsigned char *code = section->bytes;
+    if (!is_code(section) || section->file->header.e_machine != EM_X86_64) return;
+    for (size_t i = 0; i + 6 <= section->size; i++) {
         unsigned *count = NULL;
         if (code[i] == 0xc7 && code[i + 1] == 0x07)
             count = version_at(versions->stored, code + i + 2);
@@ -159,7 +147,8 @@ void code_read(struct elf_file *file)
     sections_each(file, functions_take, &functions);
     if (functions.count) {
         qsort(functions.at, functions.count, sizeof *functions.at, by_begin);
-        sections_each(file, scan_take, &functions);
+        if (file->header.e_machine == EM_X86_64) sections_each(file, x86_scan, &functions);
+        if (file->header.e_machine == EM_AARCH64) sections_each(file, arm_scan, &functions);
     }
     free(functions.at);
 }

@@ -89,18 +89,22 @@ const struct api_call *api_find(const char *name)
 
 /* --- sections --- */
 
-void sections_each(const struct elf_file *file,
-    void (*take)(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about,
-        const char *name),
-    void *of)
+void sections_each(
+    const struct elf_file *file, void (*take)(void *of, const struct section *section), void *of)
 {
+    struct section section = {.file = file};
     size_t names;
     if (elf_getshdrstrndx(file->elf, &names)) return;
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(file->elf, section));) {
-        GElf_Shdr about;
-        if (!gelf_getshdr(section, &about) || about.sh_type == SHT_NOBITS) continue;
-        const char *name = elf_strptr(file->elf, names, about.sh_name);
-        take(of, file, section, &about, name ? name : "");
+    while ((section.scn = elf_nextscn(file->elf, section.scn))) {
+        if (!gelf_getshdr(section.scn, &section.about) || section.about.sh_type == SHT_NOBITS)
+            continue;
+        const char *name = elf_strptr(file->elf, names, section.about.sh_name);
+        const bool content = section.about.sh_type == SHT_PROGBITS;
+        const Elf_Data *data = content ? elf_rawdata(section.scn, NULL) : NULL;
+        section.name = name ? name : "";
+        section.bytes = data ? data->d_buf : NULL;
+        section.size = section.bytes ? data->d_size : 0;
+        take(of, &section);
     }
 }
 
@@ -254,18 +258,17 @@ static void symbol_take(struct image *image, const GElf_Sym *symbol, const char 
         image->own_driver_pointers = true;
 }
 
-static void symbols_section(void *of, const struct elf_file *file, Elf_Scn *section,
-    const GElf_Shdr *about, const char *name)
+static void symbols_section(void *of, const struct section *section)
 {
-    (void)of, (void)name;
-    struct image *image = file->image;
+    struct image *image = of;
+    const bool table = section->about.sh_type == SHT_SYMTAB;
     GElf_Sym symbol;
-    image->has_symbols |= about->sh_type == SHT_SYMTAB;
-    const bool wanted = about->sh_type == SHT_DYNSYM ||
-                        (about->sh_type == SHT_SYMTAB && image->kind == IMAGE_OBJECT);
-    Elf_Data *data = wanted ? elf_getdata(section, NULL) : NULL;
+    image->has_symbols |= table;
+    const bool wanted =
+        section->about.sh_type == SHT_DYNSYM || (table && image->kind == IMAGE_OBJECT);
+    Elf_Data *data = wanted ? elf_getdata(section->scn, NULL) : NULL;
     for (int i = 1; data && gelf_getsym(data, i, &symbol); i++) {
-        const char *called = elf_strptr(file->elf, about->sh_link, symbol.st_name);
+        const char *called = elf_strptr(section->file->elf, section->about.sh_link, symbol.st_name);
         if (called && *called) symbol_take(image, &symbol, called);
     }
 }
@@ -292,32 +295,32 @@ static bool has_runtime_mark(const char *data, size_t size)
     return false;
 }
 
-static void names_take(struct image *image, const char *data, size_t size)
+/* Whether the section has read-only texts. */
+static bool is_of_texts(const struct section *section)
 {
-    const char *const end = data + size;
-    for (const char *at = data; (at = memmem(at, (size_t)(end - at), "\0cu", 3)); at++) {
+    return section->bytes && section->about.sh_flags & SHF_ALLOC &&
+           !(section->about.sh_flags & (SHF_WRITE | SHF_EXECINSTR)) &&
+           !strstr(section->name, "fatbin");
+}
+
+static void names_section(void *of, const struct section *section)
+{
+    if (!is_of_texts(section)) return;
+    const char *at = (const char *)section->bytes, *const end = at + section->size;
+    for (; (at = memmem(at, (size_t)(end - at), "\0cu", 3)); at++) {
         const size_t length = strnlen(at + 1, (size_t)(end - at - 1));
-        if (length < NAME_MOST && at + 1 + length < end) image_use(image, at + 1, USE_NAMED);
+        if (length < NAME_MOST && at + 1 + length < end) image_use(of, at + 1, USE_NAMED);
     }
 }
 
-static void texts_section(void *of, const struct elf_file *file, Elf_Scn *section,
-    const GElf_Shdr *about, const char *name)
+static void libraries_section(void *of, const struct section *section)
 {
-    struct image *image = file->image;
-    const bool names = of; /* this is the second pass, which looks for names */
-    if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_ALLOC) ||
-        about->sh_flags & (SHF_WRITE | SHF_EXECINSTR) || strstr(name, "fatbin"))
-        return;
-    const Elf_Data *data = elf_rawdata(section, NULL);
-    if (!data || !data->d_buf) return;
-    if (names) {
-        names_take(image, data->d_buf, data->d_size);
-        return;
-    }
-    if (has_runtime_mark(data->d_buf, data->d_size)) image->carries_cudart = !image->is_cudart;
-    if (has(data->d_buf, data->d_size, "libcuda.so")) image->names_libcuda = true;
-    if (has(data->d_buf, data->d_size, "libcudart.so")) image->names_cudart = true;
+    struct image *image = of;
+    const char *bytes = (const char *)section->bytes;
+    if (!is_of_texts(section)) return;
+    if (has_runtime_mark(bytes, section->size)) image->carries_cudart = !image->is_cudart;
+    if (has(bytes, section->size, "libcuda.so")) image->names_libcuda = true;
+    if (has(bytes, section->size, "libcudart.so")) image->names_cudart = true;
 }
 
 /* Looks for the mark of a runtime first, then for names. In a file with a CUDA runtime names do not
@@ -325,9 +328,9 @@ static void texts_section(void *of, const struct elf_file *file, Elf_Scn *sectio
 static void texts_read(struct elf_file *file)
 {
     struct image *image = file->image;
-    sections_each(file, texts_section, NULL);
+    sections_each(file, libraries_section, image);
     if (!image->carries_cudart && !image->is_cudart && !image->is_libcuda)
-        sections_each(file, texts_section, image);
+        sections_each(file, names_section, image);
 }
 
 /* --- the GPUs that the file has code for, from the headers of nvcc's fatbins --- */
@@ -379,19 +382,17 @@ static bool fatbin_take(struct image *image, const unsigned char *at, size_t lef
     return true;
 }
 
-static void fatbins_section(void *of, const struct elf_file *file, Elf_Scn *section,
-    const GElf_Shdr *about, const char *name)
+static void fatbins_section(void *of, const struct section *section)
 {
-    (void)of, (void)about;
     static const uint32_t magic = FATBIN_MAGIC;
-    if (strcmp(name, ".nv_fatbin") && strcmp(name, "__nv_relfatbin")) return;
-    const Elf_Data *data = elf_rawdata(section, NULL);
-    const unsigned char *at = data ? data->d_buf : NULL;
-    for (size_t done = 0, length; at && done + sizeof magic <= data->d_size; done += length) {
+    struct image *image = of;
+    const unsigned char *at = section->bytes;
+    if (strcmp(section->name, ".nv_fatbin") && strcmp(section->name, "__nv_relfatbin")) return;
+    for (size_t done = 0, length; at && done + sizeof magic <= section->size; done += length) {
         length = 8;
         if (memcmp(at + done, &magic, sizeof magic)) continue; /* padding between two fatbins */
-        if (!fatbin_take(file->image, at + done, data->d_size - done, &length))
-            file->image->gpu_code_broken = true, length = 8;
+        if (!fatbin_take(image, at + done, section->size - done, &length))
+            image->gpu_code_broken = true, length = 8;
         length = (length + 7) & ~(size_t)7;
     }
 }
@@ -441,10 +442,10 @@ static void parts_read(struct elf_file *file)
     image->machine = file->header.e_machine;
     dynamic_read(file);
     image->has_sections = !elf_getshdrnum(file->elf, &sections) && sections > 1;
-    sections_each(file, symbols_section, NULL);
+    sections_each(file, symbols_section, image);
     texts_read(file);
     code_read(file);
-    sections_each(file, fatbins_section, NULL);
+    sections_each(file, fatbins_section, image);
     strings_sort(&image->gpu_code);
     for (int level = 0; level < API_LEVELS; level++)
         for (int use = 0; use < USES; use++) strings_sort(&image->calls[level][use]);

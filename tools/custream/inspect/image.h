@@ -93,11 +93,17 @@ struct elf_file {
     struct image *image;
 };
 
-/* Calls `take` for each section that has content in the file. */
-void sections_each(const struct elf_file *file,
-    void (*take)(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about,
-        const char *name),
-    void *of);
+/* A section that has content in the file. */
+struct section {
+    const struct elf_file *file;
+    Elf_Scn *scn;
+    GElf_Shdr about;
+    const char *name;
+    const unsigned char *bytes; /* the content of SHT_PROGBITS; or NULL */
+    size_t size;
+};
+void sections_each(
+    const struct elf_file *file, void (*take)(void *of, const struct section *section), void *of);
 
 /* Finds the calls of a CUDA runtime that is linked in, and the runtime's version. */
 void code_read(struct elf_file *file);
