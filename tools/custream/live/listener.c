@@ -78,24 +78,24 @@ static void listener_ask(void *of, struct peer *found)
     if (!listener->answers) peer_close(peer);
 }
 
-/* Reads the answers of all listeners, which were asked before. PATIENCE_MS is for all together. */
-static void listeners_hear(struct listeners *listeners)
+/* Reads the answers of all that were asked. `command` names those that did not answer; or NULL. */
+static void listeners_hear(const char *command, struct listeners *listeners, bool about)
 {
-    const long until = peer_clock_ms() + PATIENCE_MS;
+    static char answer[CS_CONTROL_ANSWER];
     for (size_t i = 0; i < listeners->count; i++) {
         struct listener *listener = listeners->each[i];
-        listener->peer.until = until;
-        if (listener->answers)
-            listener->answers = peer_hear_about(&listener->peer, &listener->about);
+        if (!listener->answers) continue;
+        listener->answers = about ? peer_hear_about(&listener->peer, &listener->about)
+                                  : peer_hear(&listener->peer, answer);
+        if (!listener->answers && command) listener_leave(command, listener);
         peer_close(&listener->peer);
-        command_note(listener);
     }
 }
 
 static int by_pid(const void *left, const void *right)
 {
     const struct listener *const *a = left, *const *b = right;
-    return ((*a)->peer.pid > (*b)->peer.pid) - ((*a)->peer.pid < (*b)->peer.pid);
+    return ORDER((*a)->peer.pid, (*b)->peer.pid);
 }
 
 void listeners_find(const char *command, struct listeners *listeners)
@@ -106,7 +106,10 @@ void listeners_find(const char *command, struct listeners *listeners)
         complain(command,
             "%zu more that listen could not be asked: ulimit -n allows no more open files",
             listeners->left_out);
-    listeners_hear(listeners);
+    const long until = peer_clock_ms() + PATIENCE_MS; /* for all together */
+    for (size_t i = 0; i < listeners->count; i++) listeners->each[i]->peer.until = until;
+    listeners_hear(NULL, listeners, true);
+    for (size_t i = 0; i < listeners->count; i++) command_note(listeners->each[i]);
     if (listeners->count) qsort(listeners->each, listeners->count, sizeof *listeners->each, by_pid);
 }
 
@@ -145,18 +148,10 @@ void listeners_ask(
 void listeners_bring_up_to_date(const char *command, struct listeners *listeners, const char *none)
 {
     enum { ALONE_MS = 20000, TOGETHER_MS = 8000 };
-    static char answer[CS_CONTROL_ANSWER];
     const int patience_ms = listeners->count > 1 ? TOGETHER_MS : ALONE_MS;
     for (int about = 0; about < 2; about++) {
         listeners_ask(command, listeners, about ? cs_ask_about : cs_ask_flush, patience_ms);
-        for (size_t i = 0; i < listeners->count; i++) {
-            struct listener *listener = listeners->each[i];
-            if (!listener->answers) continue;
-            if (about ? peer_hear_about(&listener->peer, &listener->about)
-                      : peer_hear(&listener->peer, answer))
-                peer_close(&listener->peer);
-            else listener_leave(command, listener);
-        }
+        listeners_hear(command, listeners, about);
     }
     for (size_t i = 0; i < listeners->count; i++) {
         struct listener *listener = listeners->each[i];

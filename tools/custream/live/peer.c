@@ -15,8 +15,7 @@
 
 enum { PATIENCE_MS = 20000, STOPPED_MS = 1000, LOOK_MS = 100, PAUSE_MS = 10 };
 
-static bool fail(struct peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool fail(struct peer *peer, const char *format, ...)
+CS_PRINTF(2, 3) static bool fail(struct peer *peer, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

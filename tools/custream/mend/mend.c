@@ -89,9 +89,7 @@ static cJSON *trailer_make(
 
 /* --- making the end --- */
 
-static enum mend_end useless(struct mended *mended, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static enum mend_end useless(struct mended *mended, const char *format, ...)
+CS_PRINTF(2, 3) static enum mend_end useless(struct mended *mended, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

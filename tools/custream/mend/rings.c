@@ -25,9 +25,7 @@ static bool is_name(const char *path)
     return *path == '/' && !strncmp(slash + 1, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1);
 }
 
-static bool why_not(struct rings_why *why, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static bool why_not(struct rings_why *why, const char *format, ...)
+CS_PRINTF(2, 3) static bool why_not(struct rings_why *why, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

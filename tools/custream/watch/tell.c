@@ -22,8 +22,7 @@ static void put_line(char *line, size_t n)
     if (write(STDERR_FILENO, line, n) < 0) {} /* nobody reads stderr */
 }
 
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...)
+CS_PRINTF(1, 2) static void say(const char *format, ...)
 {
     char line[LINE_MOST + 1];
     va_list args;
