@@ -87,18 +87,12 @@ static uint32_t thread_of(struct run *run, const struct trace_row *row)
         run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
 }
 
-/* Return a row of a table. The row's index is found first: that may add a row, which moves the
+/* Returns a stream of the table. Its index is found first: that may add a stream, which moves the
  * table. */
 static struct stream *stream_row(struct run *run, const struct trace_row *row)
 {
     const uint32_t stream = stream_at(run, row->gpu, row_stream(row));
     return &run->streams[stream];
-}
-
-static struct thread *thread_row(struct run *run, const struct trace_row *row)
-{
-    const uint32_t thread = thread_of(run, row);
-    return &run->threads[thread];
 }
 
 static uint32_t stream_named(struct run *run, const struct trace_row *row)
@@ -292,7 +286,8 @@ static void load_meta(struct run *run, const struct trace_row *row)
         else if (!run->program)
             run->program = name, run->pid = (uint32_t)row_number(row, KEY_PID, 0);
     } else if (what == l->words[WORD_THREAD_NAME]) {
-        if (!is_gpu(row)) thread_row(run, row)->name = name;
+        const uint32_t thread = is_gpu(row) ? NONE : thread_of(run, row);
+        if (thread != NONE) run->threads[thread].name = name;
         else if (row_number(row, KEY_CS_STREAM, -1) &&
                  lane_is_streams_own(
                      (uint32_t)row_number(row, KEY_TID, 0), row_has(row, KEY_CS_STREAM)))

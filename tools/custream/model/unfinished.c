@@ -37,11 +37,6 @@ static uint32_t queue_head(const struct queues *q, uint32_t stream)
 {
     return queue_call(q, stream, q->done[stream]);
 }
-static bool queue_has_ended(const struct queues *q, uint32_t call)
-{
-    return q->place[call] < q->done[q->run->calls[call].stream];
-}
-
 /* --- which calls are operations of a stream --- */
 
 static bool is_operation(const struct call *call)
@@ -265,7 +260,7 @@ static bool is_over(const struct queues *q, uint32_t stream)
     if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream))
         return false; /* the event may not be recorded, which matters to what is behind the wait */
     if (kind == CS_KIND_WAIT
-            ? record != NONE && !queue_has_ended(q, record)
+            ? record != NONE && q->place[record] >= q->done[q->run->calls[record].stream]
             : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS)))
         return false;
     return queue_legacy(q, stream, 0) == NONE;

@@ -162,12 +162,6 @@ static struct callback *callbacks_by_end(const struct run *run)
     return functions;
 }
 
-static bool blocks(const struct call *call)
-{
-    return call_waits(call) &&
-           (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS);
-}
-
 /* Sums of a row. WAIT_CALL: the index of its first wait; WAIT_WORK: of the work for which that wait
  * was; NONE. Without a work, WAIT_OTHER is an enum other, and WAIT_STREAM the stream of the host
  * function for which the wait was, or NONE. */
@@ -228,7 +222,9 @@ void section_host(struct report *report, const struct model *of)
         const struct call *call = &run->calls[c];
         front_loose(&front, call->begin);
         front_call(&front, call);
-        if (blocks(call)) wait_add(&found, &front, c, by_end);
+        const bool short_copy =
+            call_kind(call) == CS_KIND_COPY && call->end - call->begin <= COPY_BLOCKS_NS;
+        if (call_waits(call) && !short_copy) wait_add(&found, &front, c, by_end);
     }
     tallies_put(report, of, &found, table, wait_own);
     table->shown = ROWS_SHOWN;

@@ -49,12 +49,6 @@ static bool open_drop(struct open *open, const struct run *run, int64_t now)
     return true;
 }
 
-static void open_add(struct open *open, uint32_t range, int64_t end)
-{
-    if (!open->count || end < open->soonest) open->soonest = end;
-    array_add(open->ranges, open->count, open->capacity, range);
-}
-
 static void set_begin(struct around *around)
 {
     array_add(around->begins, around->set_count, around->set_capacity, around->member_count);
@@ -83,8 +77,10 @@ static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *
         if (!run->calls[c].works) continue;
         bool changed = open_drop(&open, run, now);
         for (; next < range_count && run->ranges[ranges[next]].begin <= now; next++) {
-            if (run->ranges[ranges[next]].end <= now) continue;
-            open_add(&open, ranges[next], run->ranges[ranges[next]].end);
+            const int64_t end = run->ranges[ranges[next]].end;
+            if (end <= now) continue;
+            if (!open.count || end < open.soonest) open.soonest = end;
+            array_add(open.ranges, open.count, open.capacity, ranges[next]);
             changed = true;
         }
         if (changed) set = open.count ? set_add(around, &open) : 0;

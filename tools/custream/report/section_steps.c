@@ -48,20 +48,15 @@ static void item_add(struct items *items, enum item item, uint32_t what, int64_t
     if (items->slowest) tally->sum[0] += (double)amount;
 }
 
-/* Returns the place in thread_calls of the thread's first call that begins at or after a time. */
-static uint32_t call_from(const struct run *run, uint32_t thread, int64_t time)
-{
-    const struct groups *calls = &run->thread_calls;
-    return (uint32_t)FIRST_NOT(i, calls->begins[thread], calls->begins[thread + 1],
-        run->calls[calls->members[i]].begin < time);
-}
-
 static void items_of_calls(struct items *items, const struct range *range)
 {
     const struct run *run = items->reader->run;
-    for (uint32_t i = call_from(run, range->thread, range->begin);
-        i < run->thread_calls.begins[range->thread + 1]; i++) {
-        const struct call *call = &run->calls[run->thread_calls.members[i]];
+    const struct groups *calls = &run->thread_calls;
+    const size_t end = calls->begins[range->thread + 1];
+    for (size_t i = FIRST_NOT(n, calls->begins[range->thread], end,
+             run->calls[calls->members[n]].begin < range->begin);
+        i < end; i++) {
+        const struct call *call = &run->calls[calls->members[i]];
         if (call->begin >= range->end) break;
         item_add(
             items, call_waits(call) ? ITEM_WAIT : ITEM_CALL, call->name, call->end - call->begin);

@@ -373,12 +373,6 @@ static void cut_at(struct torn *torn, size_t end, const char *where)
     torn->length = end;
 }
 
-static size_t without_blanks(const struct torn *torn, size_t end, size_t least)
-{
-    while (end > least && strchr(" \n\t\r", torn->held[end - 1])) end--;
-    return end;
-}
-
 /* Whether the bytes behind a whole row are another row or the trailer, or a beginning of these. */
 static bool goes_on(const char *behind, size_t n)
 {
@@ -428,7 +422,7 @@ static void judge_end(struct torn *torn)
         judge_rows(torn);
         return;
     }
-    const size_t at = (size_t)(torn->trailer - torn->text_from);
+    size_t at = (size_t)(torn->trailer - torn->text_from);
     const enum state state = trailer_state(torn->held + at, torn->length - at);
     if (state == WHOLE && !torn->early) return;
     if (state == FOLLOWED && !torn->early && !ends_with_blanks(torn))
@@ -436,7 +430,8 @@ static void judge_end(struct torn *torn)
     if (state == WRONG && !torn->early && !ends_with_blanks(torn)) return;
     const size_t least =
         torn->rows_from > torn->text_from ? (size_t)(torn->rows_from - torn->text_from) : 0;
-    cut_at(torn, without_blanks(torn, at, least), "it ends inside the trailer");
+    while (at > least && strchr(" \n\t\r", torn->held[at - 1])) at--;
+    cut_at(torn, at, "it ends inside the trailer");
 }
 
 int torn_next(struct torn *torn, const char **at, size_t *length)
