@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 180
 TEST_PROGRAMS += $(B)/tests/fuzz
 
 # The command without what no target reaches.
-FUZZ_OBJ := $(filter-out $(foreach part,open live diff export,$(B)/obj/tools/custream/$(part)/%) $(addprefix $(B)/obj/tools/custream/,main.o run.o fleet.o ctl.o module.o),$(CUSTREAM_OBJ))
+FUZZ_OBJ := $(filter-out $(foreach part,open live diff export,$(B)/obj/tools/custream/$(part)/%) $(addprefix $(B)/obj/tools/custream/,main.o run.o ctl.o complete.o module.o),$(CUSTREAM_OBJ))
 
 # PROGRAM, the folder of its objects, how they are optimized.
 define FUZZ_PROGRAM
