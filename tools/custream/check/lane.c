@@ -45,7 +45,8 @@ static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct s
     const struct slice *pair[2])
 {
     size_t depth = 0;
-    for (const struct slice *slice = lane->slices; slice < lane->slices + lane->count; slice++) {
+    for (size_t i = 0; i < lane->count; i++) {
+        const struct slice *slice = &lane->slices[i];
         if (slice->line > limit) continue;
         while (depth && stack[depth - 1]->end <= slice->ts) depth--;
         if (depth && slice->end > stack[depth - 1]->end) {

@@ -149,8 +149,8 @@ void tallies_put(struct report *report, const struct model *of, struct tallies *
     struct table *table, row_own *own)
 {
     tallies_sort(tallies);
-    for (const struct tally *tally = tallies->rows; tally < tallies->rows + tallies->count;
-        tally++) {
+    for (size_t i = 0; i < tallies->count; i++) {
+        const struct tally *tally = &tallies->rows[i];
         struct cell *row = table_row(table);
         for (size_t c = 0; c < table->column_count; c++) {
             const unsigned from = table->columns[c].from;

@@ -59,7 +59,8 @@ static void look(struct findings *to, const struct host_rule *rule, struct searc
         if (blame.cost > toll->longest) toll->sum[0] = blame.call;
         tally_add(toll, blame.cost);
     }
-    for (const struct tally *toll = tolls.rows; toll < tolls.rows + tolls.count; toll++) {
+    for (size_t i = 0; i < tolls.count; i++) {
+        const struct tally *toll = &tolls.rows[i];
         const uint32_t place = key_low(toll->key);
         if (toll->times < rule->least) continue;
         finding(to, key_high(toll->key), rule->name(to, place), (double)toll->total, toll->times,

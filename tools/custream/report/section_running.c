@@ -340,10 +340,12 @@ static bool may_hold(
 static const char *function_words(const struct running *r, const struct inside *function)
 {
     const char *held_up = NULL;
-    for (const struct inside *t = r->threads; t < r->threads + r->thread_count; t++)
+    for (size_t i = 0; i < r->thread_count; i++) {
+        const struct inside *t = &r->threads[i];
         if (may_hold(r, t, function))
             held_up = SAY(
                 "%s%s%s is in %s", held_up ?: "", held_up ? ", " : "", thread_words(r, t), t->call);
+    }
     return held_up ? SAY("what the trace does not show; %s meanwhile, perhaps because of this, and "
                          "may hold it",
                          held_up)
