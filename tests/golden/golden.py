@@ -51,7 +51,7 @@ class Row:
 
 OURS = """demo.json.gz timeline.json.gz streams.pftrace.gz captures.pftrace.gz events.json.gz nodes.json.gz ranges.json.gz process_ranges.pftrace.gz
 audit.json.gz window.json.gz devices.pftrace.gz sample.json.gz host.json.gz waits.json.gz leaks.json leaks.pftrace rank0.json.gz losses.json.gz
-cut.json cut_all.pftrace.gz remote.json handmade.json rotated.1.json.gz rotated.json.gz""".split()
+cut.json cut_all.pftrace.gz remote.json handmade.json rotated.1.json.gz rotated.json.gz format2.json.gz format2.pftrace.gz""".split()
 H200 = [f"h200/{name}-h200.json.gz" for name in ("demo", "known-events", "known-nodes", "cupy-filter", "torch-transformer-graphed")]
 LARGE = [f"h200/{name}-h200.json.gz" for name in ("jax-train", "torch-streams", "known")]
 TORN = ["torn_event.json", "torn_trailer.json", "torn.json.gz", "torn.pftrace", "torn.pftrace.gz"]
