@@ -51,7 +51,8 @@ void text_put(FILE *file, const char *text);
 enum cut { CUT_MIDDLE, CUT_END };
 /* Prints a text in at most `columns`, with an ellipsis at the cut. Returns how many it took. */
 int text_put_cut(FILE *file, const char *text, int columns, enum cut cut);
-/* Prints a text in lines. `used` columns of the first line are taken; the others are indented. */
+/* Prints a text wrapped to `columns`. In the first line `used` columns are taken already; each
+ * further line is indented by `indent`. */
 void text_put_wrapped(FILE *file, const char *text, int columns, int indent, int used);
 
 /* Returns the width of standard output: its terminal's columns, else COLUMNS, else 100. */

@@ -175,7 +175,8 @@ static bool copy_bytes(int from, int to, off_t at, off_t end)
 }
 
 /* Whether nobody wrote between `before` and `after`. File times go in steps, so a file that was
- * written just now may change again under the same time: `patient` asks for an older time. */
+ * written just now may change again under the same time. With `patient`, the last write must
+ * therefore be older than such a step. */
 static bool is_at_rest(const struct stat *before, const struct stat *after, bool patient)
 {
     struct timespec now;
@@ -185,8 +186,8 @@ static bool is_at_rest(const struct stat *before, const struct stat *after, bool
            (!patient || ns_of(now) - written > 2 * PAUSE_NS);
 }
 
-/* Returns how many bytes to copy at most: another user's file may have no end. 0: it has holes, so
- * it is no trace. */
+/* Returns how many bytes to copy at most: another user's file may grow without end. 0: another
+ * user's file has holes, so it is no trace. */
 static off_t most_of(int file, const struct stat *about)
 {
     enum { MORE = 1 << 30 };
@@ -304,8 +305,9 @@ static void take_parts(struct taken *taken, struct extract *extract, const char 
  * errno. */
 static int extract_find(struct extract *extract, char path[TRACE_ROOM])
 {
-    /* TOGETHER_MS: how long to wait for the answers of all processes; EACH_MS: at least for each. A
-     * process that does not answer by then counts as it answered before. */
+    /* TOGETHER_MS: how long the answers of all processes may take together; EACH_MS: how long each
+     * answer may take at least. For a process that does not answer in time, its earlier answer
+     * counts. */
     enum { TOGETHER_MS = 3000, EACH_MS = 100 };
     static long until;
     struct about about;

@@ -20,7 +20,8 @@ static const char *last_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Returns the first argument that is no option; "": there is none. */
+/* Returns the first argument that is no option, without its folders; "": there is none. `line`:
+ * /proc/PID/cmdline. */
 static const char *first_argument(const char *line)
 {
     for (line += strlen(line) + 1; *line == '-'; line += strlen(line) + 1) continue;
@@ -78,7 +79,8 @@ static void listener_ask(void *of, struct peer *found)
     if (!listener->answers) peer_close(peer);
 }
 
-/* Reads the answers of all that were asked. `command` names those that did not answer; or NULL. */
+/* Reads the answers of all processes that were asked. With `command`, a process that does not
+ * answer is left out with a complaint; NULL: without one. */
 static void listeners_hear(const char *command, struct listeners *listeners, bool about)
 {
     static char answer[CS_CONTROL_ANSWER];
@@ -308,8 +310,9 @@ static bool is_there(const struct listeners *found, int pid)
     return false;
 }
 
-/* Finds the processes that are meant. False, with a complaint: there is none, or they are other
- * users' and root has not said that these are meant. */
+/* Finds the processes that are meant. False, with a complaint: none fits, a process given by -p
+ * cannot be reached, or root was asked whether other users' processes are meant and did not say
+ * yes. */
 static bool choice_find(const char *command, const struct choice *choice, struct listeners *found)
 {
     *found = (struct listeners){0};

@@ -8,10 +8,11 @@
 /* --- listener.c: processes that listen, with what they say of themselves. --- */
 
 struct listener {
-    struct peer peer; /* connected only while it is asked */
-    /* answers: `about` is known. If it was asked and `answers` is false, peer.error says why. */
+    struct peer peer; /* connected only while the process is asked */
+    /* answers: the process took the last request and, if its answer was read, answered. If the
+     * process was asked and `answers` is false, peer.error says why. */
     bool asked, answers;
-    bool named; /* a complaint has named it */
+    bool named; /* a complaint has named the process */
     struct about about;
     char command[96]; /* "python3.11 train.py": executable, first argument */
 };
@@ -26,14 +27,15 @@ struct listeners {
 void listeners_find(const char *command, struct listeners *listeners);
 /* Adds a process, without asking it anything. */
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer);
-/* Sends a request to all that answer, at once. Each has `patience_ms` to take it and to answer. */
+/* Sends a request at once to all processes, except those that were asked before and did not answer.
+ * Each process has `patience_ms` to take the request and to answer. */
 void listeners_ask(
     const char *command, struct listeners *listeners, const char *request, int patience_ms);
 /* Leaves a process out, and prints why (peer.error), but only once for each process. */
 void listener_leave(const char *command, struct listener *listener);
 /* Has the processes flush their files, and asks them for `about`. A process that does not answer or
- * has no file is left out. `none` completes the complaint "process N has recorded nothing, so ...".
- * A hung process answers too. */
+ * has no file is left out. A process whose calls hang answers too: its answering thread makes no
+ * call of CUDA. `none` completes the complaint "process N has recorded nothing, so ...". */
 void listeners_bring_up_to_date(const char *command, struct listeners *listeners, const char *none);
 void listeners_free(struct listeners *listeners);
 
@@ -73,15 +75,16 @@ int choice_run(const char *command, struct choice *choice, const char *more, int
 /* The span that is cut out of the trace of one process. */
 struct extract {
     int pid;
-    const char *trace;             /* the trace's path, as the process names it */
-    struct file_id file;           /* the device and inode of the trace */
-    unsigned long long base;       /* the trace's baseTimeNanoseconds; 0: not known */
-    unsigned long long events_end; /* how many bytes at its begin never change; 0: not known */
-    unsigned parts;                /* how many parts the process keeps; 0: the trace is one file */
-    int64_t from, until;           /* the span, in ns of the wall clock */
+    const char *trace;       /* the trace's path, as the process names it */
+    struct file_id file;     /* the device and inode of the trace */
+    unsigned long long base; /* the trace's baseTimeNanoseconds; 0: not known */
+    unsigned long long
+        events_end;      /* how many bytes at the file's begin never change; 0: not known */
+    unsigned parts;      /* how many parts the process keeps; 0: the trace is one file */
+    int64_t from, until; /* the span, in ns of the wall clock */
     int kept; /* extract_keep()'s copy, for when the file cannot be read any more; 0 or -1: none */
-    /* Set by the cut. complete: the trace has its end; apart: the folder of its parts was not
-     * found. */
+    /* Set by the cut. complete: the trailer says that the trace is complete; apart: the folder of
+     * the trace's parts was not found. */
     bool complete, apart;
 };
 
@@ -90,9 +93,10 @@ struct extract extract_of(const struct peer *peer, const struct about *about, in
 
 enum { TRACE_ROOM = 4200 };
 
-/* Finds the regular file that the process calls by the path in `trace`: below the process's root,
- * or among its descriptors. Returns an O_PATH descriptor: whatever has that path, opening it has no
- * effect. Returns -1 with errno; ESTALE: that path leads to another file.
+/* Finds the regular file that the process calls `trace`: below the process's root, at the same path
+ * of this command, or among the process's descriptors. Returns an O_PATH descriptor: whatever has
+ * that path, opening it has no effect. Returns -1 with errno; ESTALE: that path leads to another
+ * file.
  *
  * `path`: `trace` below the process's root, also if the file was found elsewhere. */
 int trace_find(int pid, const char *trace, const struct file_id *file, char path[TRACE_ROOM]);
@@ -112,17 +116,18 @@ bool extract_is(int fd, const struct extract *extract);
  * -1. */
 int extract_keep(const struct extract *extract, const char *to);
 
-/* Writes one timeline, from the first `from` to the last `until`. False: it has complained. */
+/* Writes one timeline, from the first `from` to the last `until`. False: a complaint was
+ * printed. */
 bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count,
     struct cut_reach *cut);
 /* Writes the whole trace of a process that records no more. */
 bool copy_write(const char *command, const char *to, struct extract *extract);
 
-/* Opens the newest file of a process and the parts of its trace. Returns how many; 0: the complaint
- * was printed. `files`: the newest first; the caller closes and frees them.
+/* Opens the newest file of a process and the parts of its trace. Returns how many files; 0: the
+ * complaint was printed. `files`: the newest first; the caller closes and frees them.
  *
- * With `most`, only the part that ended last is opened, and no part if the newest file is a plain
- * file of more than `most` bytes.
+ * With `most`, only the part that ended last is opened beside the newest file, and no part if the
+ * newest file is plain JSON of more than `most` bytes.
  *
  * After reading, the caller asks extract_is(): the newest file may be another trace by then. */
 size_t newest_take(const char *command, struct extract *extract, off_t most, int **files);

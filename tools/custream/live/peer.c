@@ -135,7 +135,8 @@ static int filters_of(int pid)
     return status_number(pid, "Seccomp_filters", &n) || status_number(pid, "Seccomp", &n) ? n : 0;
 }
 
-/* The filters of a container apply to this command too, so they do not count. */
+/* Compares with the filters of this command: in a container, the container's filters apply to
+ * both. */
 bool peer_has_shut_itself_in(int pid)
 {
     const char state = state_of(pid);
@@ -329,8 +330,8 @@ bool peer_hear_about(struct peer *peer, struct about *about)
 
 /* --- all processes that listen --- */
 
-/* Connects to a name. Returns whether the process that listens there has the number and the pid
- * namespace in the name; if so, `peer` becomes that process. */
+/* Connects to a name. Returns whether the process that listens there serves this user, and has the
+ * number and the pid namespace in the name; if so, `peer` becomes that process. */
 static bool is_listener(struct peer *peer, const char *name)
 {
     struct peer real;

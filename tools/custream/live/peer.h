@@ -12,13 +12,13 @@ struct peer {
     char namespace_[64];
     int uid;    /* the user whose files the process may open (its fsuid); -1: not known */
     int fd;     /* the connection; -1: there is none */
-    long until; /* when waiting ends, by peer_clock_ms(); 0: 20 seconds after each question */
+    long until; /* when waiting ends, by peer_clock_ms(); 0: 20 seconds after it began */
     char error[512];
 };
 
 /* The answer of a process about itself: the fields of control.def. A field that an older library
- * does not send is 0 or "". Texts point into `line`. rank: -1 if it has none; trace: "" if there is
- * no file. */
+ * does not send is 0 or "". Texts point into `line`. rank: -1 if the process has none; trace: "" if
+ * the process has no file. */
 struct about {
 #define INT(name) int name;
 #define NUMBER(name) unsigned long long name;
@@ -31,20 +31,21 @@ struct about {
 bool peer_find(struct peer *peer, int pid);
 /* Sends a request, over a new connection if there is none. */
 bool peer_ask(struct peer *peer, const char *request);
-/* Sends a request to all, over new connections. A peer that cannot be asked has none afterwards. */
+/* Sends a request to all, over new connections. A peer that cannot be asked has no connection
+ * afterwards. */
 void peers_ask(struct peer *const *each, size_t count, const char *request);
 /* Returns the text behind the first word of an answer; NULL: it begins with another word. */
 const char *answer_behind(const char *answer, const char *word);
 /* Reads the next answer, without its newline. */
 bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER]);
-/* Reads the next answer, to the request "about", "record" or "end". False: no answer came, or one
- * of another kind. */
+/* Reads the next answer, to the request "about", "record" or "end". False: no answer came, or an
+ * answer of another kind. */
 bool peer_hear_about(struct peer *peer, struct about *about);
 /* Returns a time in milliseconds. Under libfaketime the system's clock may stand, so whoever has
  * waited for `ms` since `since` says so by peer_clock_waited(). */
 long peer_clock_ms(void);
 void peer_clock_waited(long since, long ms);
-/* Reads /proc/PID/NAME and puts two NULs behind it. Returns how many bytes it has. */
+/* Reads /proc/PID/NAME and puts two NULs behind it. Returns how many bytes were read. */
 size_t proc_read(int pid, const char *name, char *text, size_t room);
 bool peer_is_stopped(int pid);
 /* Whether the process has more seccomp filters than this command: then it may answer nobody. */

@@ -1,4 +1,5 @@
-/* custream record: a process records while it is connected, so no longer than this command runs. */
+/* custream record: a process records while it is connected to this command, so no longer than this
+ * command runs. */
 #define _GNU_SOURCE /* ppoll */
 #include "tools/custream/live/live.h"
 #include "tools/custream/trace/row.h"
@@ -21,9 +22,9 @@ struct recording {
     /* neither the process nor its file says where the recording ends: events may be missing */
     bool partly;
     double seconds;
-    unsigned long long image; /* the program that it ran at the begin: peer_image() */
-    /* to: the output. kept: a copy of the process's file beside the output, if the process ends
-     * before others. NULL: no copy is made. */
+    unsigned long long image; /* the program that the process ran at the begin: peer_image() */
+    /* to: the output; NULL: there is none. kept: a copy of the process's file beside the output,
+     * made if the process ends while others still record. */
     const char *to;
     int kept;
 };
@@ -76,7 +77,8 @@ static size_t count_in(const struct recording *all, size_t count, unsigned state
     return n;
 }
 
-/* Waits until a time, until no process is in that state, or for Ctrl-C if `interruptible`. */
+/* Waits until the time `until`, until no process is in `state`, or for Ctrl-C if
+ * `interruptible`. */
 static void wait_until(struct recording *all, size_t count, unsigned state, double since,
     double until, bool interruptible, const sigset_t *mask)
 {
@@ -114,7 +116,8 @@ static void signals_hold(sigset_t *before)
     sigprocmask(SIG_BLOCK, &mask, before);
 }
 
-/* Asks all processes to record. Each records from its answer on, without waiting for a slow one. */
+/* Asks all processes to record. Each process records from its answer on, without waiting for a slow
+ * process. */
 static void begin(
     struct recording *all, struct listeners *chosen, const char *to, const sigset_t *before)
 {
@@ -251,8 +254,8 @@ static void counts_print(const char *path, const struct counts *counts)
     else fputs("nothing lost", stdout);
 }
 
-/* Whether the process executed another program. Its socket closes both at an exec and at the end of
- * the process; which of these it was shows a little later. */
+/* Whether the process executed another program. Its socket closes at an exec and also when the
+ * process ends; only a little later does /proc tell which of the two it was. */
 static bool has_executed(const struct recording *r)
 {
     enum { TRIES = 100, PAUSE_NS = 10000000 };

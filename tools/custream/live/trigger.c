@@ -23,8 +23,8 @@ struct request {
 
 /* --- the text of the file --- */
 
-/* Puts blanks in place of line breaks, which keeps the JSON's meaning. False: a text has a line
- * break. */
+/* Puts blanks in place of control characters, such as line breaks, which keeps the JSON's meaning.
+ * False: a string of the JSON has a control character in it. */
 static bool on_one_line(char *json)
 {
     bool quoted = false;
@@ -99,8 +99,9 @@ static bool compose(const struct request *request, char *text, size_t room, char
 
 /* --- the file --- */
 
-/* Whether the file may be written: no file has this name, or one with a trigger whose seconds are
- * over. A trigger whose seconds are to come may have been read by some ranks already. */
+/* Whether the file may be written: no file has this name, or the file is empty, or has a trigger
+ * whose seconds are over. A trigger whose seconds are to come may have been read by some ranks
+ * already. */
 static bool may_replace(const char *name)
 {
     static char text[CS_TRIGGER_MOST + 1];
@@ -128,7 +129,7 @@ static bool may_replace(const char *name)
         name, (double)left * 1e-9);
 }
 
-/* Writes the file. All may read it: root may write it for processes of a job's user. */
+/* Writes the file. All users may read the file: root may write it for processes of a job's user. */
 static bool put(const char *name, const char *text)
 {
     char *beside = malloc(strlen(name) + 8);
