@@ -104,12 +104,13 @@ _Noreturn static void make_watcher(struct watched *watched, int gate)
     _exit(0);
 }
 
-/* The child ends at once, so that its own child, the watcher, goes to the process that adopts
- * orphans. The child sends no signal and leaves no status.
+/* Makes the watcher as a grandchild. Once this process answers, the child ends, and the watcher
+ * goes to the process that adopts orphans. If this process itself adopts orphans (a subreaper), it
+ * stops adopting meanwhile. The child's end sends no signal: SIGCHLD is ignored, or the child was
+ * made without a signal.
  *
- * If this process has no other children, it ignores SIGCHLD meanwhile, so that the child's times
- * are not added to those of waited-for children. If this process itself adopts orphans (a
- * subreaper), it stops that for the moment. */
+ * SIGCHLD is ignored if this process has no other children: then the child's times are not added to
+ * those of waited-for children. */
 static bool fork_twice(struct watched *watched)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -172,7 +173,8 @@ static bool is_watched(void)
     return there;
 }
 
-/* Process 1 of a pid namespace adopts orphans: the watcher would be its child, so it has none. */
+/* Process 1 of a pid namespace adopts orphans, so a watcher would become its child: process 1 gets
+ * no watcher. */
 bool watch_start(const struct watch_plan *plan)
 {
     char name[64];

@@ -109,7 +109,8 @@ static void tell_verdict(const char *shown, const struct cs_verdict *verdict, bo
                          : cs_verdict_advice(line, LINE_MOST, n, shown));
 }
 
-/* Tells of a trace without a readable end. Gives no advice if another file has that name. */
+/* Tells of a trace without a readable end. Advises `custream check` only if the watcher's path
+ * leads to the file. */
 static void tell_unread(const struct told_trace *trace, const char *shown)
 {
     const char *by = trace->by;

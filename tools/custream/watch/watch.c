@@ -177,8 +177,8 @@ static void process_free(struct process *process)
     free(process);
 }
 
-/* Accepts one connection. False: there is none, or no further process can be watched; its
- * connection then waits until another process has gone. */
+/* Accepts one connection. False: there is none, or no further process can be watched. The
+ * connection of a further process waits until a watched process has gone. */
 static bool take_in(int listener)
 {
     if (watch.count >= watch.most) return false;
@@ -208,8 +208,9 @@ static void unsaid_tell(struct process *process)
     unsaid_free(process);
 }
 
-/* Finishes the trace of a process that has ended or executed. `by`: what ended it before its file
- * was complete; NULL: it was complete. `speaks`: the process tells of the trace itself. */
+/* Finishes the trace of a process that has ended, or has executed another program. `by`: what ended
+ * the process before its file was complete; NULL: the file was complete. `speaks`: the process
+ * tells of the trace itself. */
 static void process_over(struct process *process, const char *by, bool speaks)
 {
     if (process->path) {
@@ -288,8 +289,9 @@ static void process_ends(struct process *process)
     else answer(process, cs_reply_done);
 }
 
-/* Opens the file's folder if the path leads the watcher elsewhere, because the process has mounts
- * or a root of its own. The folder stays as long as it is open. Returns -1 if not. */
+/* Opens the file's folder if the path leads the watcher to another folder, because the process has
+ * mounts or a root of its own. A folder stays there as long as it is open. Returns -1 if the path
+ * leads both to the same folder, or the process's folder cannot be opened. */
 static int folder_apart(const struct process *process)
 {
     char path[PATH_MAX + 64];
@@ -360,7 +362,8 @@ static void listen_to(struct process *process)
         packet[n] = 0;
         hear(process, packet);
     }
-    if (process->fd >= 0) { /* its parent has not waited for it yet, so its status can be seen */
+    if (process->fd >= 0) { /* the process's parent may not have waited yet: then the exit status
+                               can still be read */
         look(&process->ending, false);
         close(process->fd);
     }
@@ -449,7 +452,7 @@ _Noreturn void watch_run(struct watched *watched)
     watch.told = (struct told){
         .folder = watched->folder ? watched->folder : "", .quiet = watched->plan.quiet};
     signal(SIGPIPE, SIG_IGN);
-    /* 0: exec has worked. All signals are blocked, so none ends the read. */
+    /* read() returns 0 if exec has worked. All signals are blocked, so none ends the read. */
     const bool started = !read(watched->leash, &word, 1);
     close(watched->leash);
     while (started && (!watch.root_gone || watch.processes)) {
