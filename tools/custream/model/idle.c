@@ -1,6 +1,7 @@
 /* Finds the causes of a gap, the idle time before a piece of work. Until that work was enqueued,
- * the cause is the host. Then it is what the work had to wait for on the GPU. After that, the last
- * of these obstacles stays the cause for up to LATENCY_NS. The rest has no known cause. */
+ * the cause is the host. Then the cause is what the work had to wait for on the GPU. After that,
+ * for up to LATENCY_NS, the cause is the last of these obstacles, the launch, or what ran last on
+ * the device. The rest has no known cause, unless the work waited for an edge of its graph. */
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
@@ -93,7 +94,7 @@ static bool times_have(const struct times *times, int64_t at, int64_t *until)
     return inside;
 }
 
-/* Adds a row, or makes the row before longer if it goes on in the same gap. */
+/* Adds a row, or makes the row before longer if the two adjoin and differ only in their times. */
 static void put(struct idles *idles, struct idle row)
 {
     struct idle *last = idles->count ? &idles->rows[idles->count - 1] : NULL;

@@ -455,7 +455,8 @@ static void part_add(struct run *run, struct facts *before, const struct part *p
     *before = older;
 }
 
-/* Whether the part is new: the same one would count twice. Other tools' files do not tell. */
+/* Whether the part is new: a part that was read before would count twice. Other tools' files do not
+ * tell their part. */
 static bool is_fresh(const struct run *run, uint32_t number, char error[256])
 {
     for (size_t i = 0; run->ours && run->base && i < run->part_count; i++) {
@@ -504,7 +505,8 @@ static bool is_merged(void *of)
     return run->loading->merged;
 }
 
-/* Whether the file is no merge, whose GPUs and facts are not those of one run. */
+/* Whether custream merge did not make the file: the GPUs and facts of a merge belong to several
+ * runs. */
 static bool single(const struct run *run, char error[256])
 {
     if (!run->loading->merged) return true;

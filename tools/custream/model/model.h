@@ -46,7 +46,8 @@ struct groups groups_make(
         offsetof(__typeof__(*(rows)), member))
 void groups_free(struct groups *groups);
 
-/* A call of the driver (in other tools' traces: of the runtime). Rows are in order of `begin`. */
+/* A call of the driver, or in other tools' traces also of the runtime. Rows are in order of
+ * `begin`. */
 struct call {
     int64_t begin, end;
     uint32_t thread, stream; /* stream: the stream that the call names; NONE */
@@ -247,12 +248,13 @@ uint32_t run_count(const struct run *run, const char *path, uint32_t otherwise);
 const char *run_source(const struct run *run);
 /* Returns the length of a file that was cut out of a longer trace; 0: it was not cut. */
 double run_cut_seconds(const struct run *run);
-/* Whether all GPU work was timed. */
+/* Whether GPU work was timed, and not only a sample of the work. */
 bool run_has_times(const struct run *run);
 /* Returns N if one in N calls that enqueue GPU work is timed; 0: all are, or none. */
 uint32_t run_sample(const struct run *run);
 
-/* Returns a name's row of the call table; the first one, which is of no call: it has none. */
+/* Returns the row of the call table for a name; for an unknown name the first row, which is of no
+ * call. */
 const struct cs_call_info *call_named(const char *name);
 static inline enum cs_kind call_kind(const struct call *call)
 {
@@ -298,7 +300,7 @@ struct cause_info {
 extern const struct cause_info cause_info[CAUSES];
 
 /* Queues between the host and a GPU: the default of CUDA_DEVICE_MAX_CONNECTIONS. If there are more
- * streams, some share a queue, and work waits behind another stream's. */
+ * streams, some share a queue, and work waits behind the work of another stream. */
 enum { HARDWARE_QUEUES = 8 };
 
 /* The longest time that work may take to begin once nothing holds it: launches take 3 to 10 us, a

@@ -21,8 +21,8 @@ const struct cause_info cause_info[CAUSES] = {
     [CAUSE_UNKNOWN] = {"unknown", "not known"},
 };
 
-/* The error of converting between the clocks of host and GPU. Something that seems to have ended
- * later than this after waiting work began did not hold that work. */
+/* The error of converting between the clocks of host and GPU. What seems to have ended more than
+ * SKEW_NS after a piece of work began did not hold that work. */
 enum { SKEW_NS = 5000 };
 
 /* A moment before which something cannot begin, and the reason. */
@@ -112,7 +112,8 @@ static struct point front_of(const struct order *o, uint32_t stream)
 
 /* --- calls --- */
 
-/* Keeps the later of two points. A moment after the work's begin did not hold it. */
+/* Keeps the later of two points. A moment more than SKEW_NS after the work's begin did not hold the
+ * work. */
 static void consider(struct point *chosen, struct point p, int64_t begin)
 {
     if (p.at == INT64_MIN || p.at > begin + SKEW_NS) return;
@@ -121,9 +122,10 @@ static void consider(struct point *chosen, struct point p, int64_t begin)
     *chosen = later(*chosen, p);
 }
 
-/* Names a wait for a value in memory as the cause, when nothing known explains why work began so
- * late. The wait is on the work's own stream, or in front of the event or the legacy default stream
- * for which the work waits. */
+/* For work that began later than all known moments explain: puts into `chosen` the cause that ends
+ * in a wait for a value in memory, if there is such a wait. CAUSE_MEMORY_VALUE: the wait is on the
+ * work's own stream. CAUSE_EVENT, CAUSE_LEGACY: the wait is in front of the event, or of what the
+ * legacy default stream's order makes the work wait for. */
 static void consider_value(
     struct point *chosen, const struct front *front, const struct point *legacy, int64_t begin)
 {
@@ -242,7 +244,8 @@ static void order_wait(struct order *o, uint32_t index)
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
 }
 
-/* Takes the last callback enqueued before the call returned: calls of earlier ones are lost. */
+/* Holds the stream's later work until the last host function enqueued before the call returned has
+ * ended. The calls of host functions enqueued earlier are lost. */
 static void order_host_function(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
@@ -288,7 +291,7 @@ static void order_call(struct order *o, uint32_t index)
     }
 }
 
-/* --- before the first call --- */
+/* --- the pass over all calls --- */
 
 static void domains_make(struct order *o)
 {

@@ -135,7 +135,8 @@ static uint32_t timeline_running(struct timeline *timeline, const struct run *ru
                                                                       : NONE;
 }
 
-/* Returns when the stream was next idle after work `at` began, and the place after that. */
+/* Returns when the stream was next idle after work `at` began. *next: the place of the first work
+ * after that. */
 static int64_t stretch(
     const struct timeline *timeline, const struct run *run, uint32_t at, uint32_t *next)
 {
@@ -174,7 +175,8 @@ static int by_time(const void *left, const void *right)
     return ORDER(*(const int64_t *)left, *(const int64_t *)right);
 }
 
-/* Makes the times of a device in which each stream had work enqueued or running. */
+/* Lists when each stream of the device began to have work enqueued or running, and when it had none
+ * any more. */
 static void make(
     struct queued *queued, const struct run *run, const struct hold *holds, uint32_t device)
 {
@@ -225,8 +227,8 @@ struct wait {
     uint32_t behind; /* the stream that was at work, if the cause names it; NONE */
 };
 
-/* The part of a loss that is left for work which follows the late work at once: it would have begun
- * earlier too. */
+/* The part of a loss that is left for work which follows the late work at once: that work would
+ * have begun earlier too. */
 struct rest {
     struct late late;
     int64_t left;
@@ -411,8 +413,8 @@ static int64_t lose(struct search *s, uint32_t number, struct wait *wait, int64_
     return lost;
 }
 
-/* Judges work right behind work that waited: it would have begun earlier too. Returns how many ns
- * of it would have run earlier. */
+/* Judges work right behind work that waited: without the wait, this work would have begun earlier
+ * too. Returns how many ns of this work would have run earlier. */
 static int64_t follow(struct search *s, uint32_t number, struct rest *rest)
 {
     const struct work *work = &s->run->works[number];

@@ -93,7 +93,7 @@ static int ties_by_number(const void *a, const void *b)
     return ORDER(((const struct tie *)a)->correlation, ((const struct tie *)b)->correlation);
 }
 
-/* Returns the calls that have a correlation, sorted by it. */
+/* Returns the calls that have a correlation, sorted by it. Sets `work` of each call to 0. */
 static struct tie *ties_make(struct run *run, size_t *count)
 {
     size_t n = 0;
@@ -158,8 +158,8 @@ static void end_calls(struct run *run)
     numbers_free(&calls);
 }
 
-/* Moves the works of a sample to `sampled`: as most work is missing, neither gaps nor order can be
- * told from it. All that reads run->works finds none. */
+/* Moves the works of a sample to `sampled`: as most work is missing, a sample tells neither gaps
+ * nor order. Readers of run->works then find no work. */
 static void set_sample_apart(struct run *run)
 {
     if (!run_sample(run)) return;
@@ -200,7 +200,7 @@ static void settle_events(struct run *run)
 /* --- ranges --- */
 
 enum {
-    /* A part's end cuts a thread's ranges at one moment; nested ones go on a ns apart. */
+    /* A part's end cuts a thread's ranges at one moment; nested ranges go on a ns apart. */
     PIECES_APART_NS = 10000
 };
 
@@ -235,13 +235,15 @@ static uint32_t piece_pop(struct pieces *pieces, text name)
     return range;
 }
 
-/* Returns the range that the piece at `i` continues; NONE: it is not in the files. */
+/* Returns the range that the piece at `i` continues; NONE: the piece is the first, or the piece
+ * before is not in the files. */
 static uint32_t piece_before(struct pieces *pieces, const struct run *run, text name, size_t i)
 {
     const struct range *piece = &run->ranges[i];
     if (piece->id)
-        return numbers_get(&pieces->first, name,
-            NONE); /* its id is unique, and pieces of several may begin at once */
+        return numbers_get(
+            &pieces->first, name, NONE); /* a process range's id is unique, and pieces of several
+                                            ranges may begin at once */
     if (!piece->continued) return NONE;
     for (uint32_t range; (range = piece_pop(pieces, name)) != NONE;)
         if (piece->begin - run->ranges[range].end <= PIECES_APART_NS) return range;

@@ -114,7 +114,7 @@ void tally_add(struct tally *tally, int64_t duration)
     if (!tally->times || duration < tally->shortest) tally->shortest = duration;
     if (duration > tally->longest) tally->longest = duration;
     if (__builtin_add_overflow(tally->total, duration, &tally->total))
-        tally->total = INT64_MAX; /* only a damaged file has times of decades */
+        tally->total = INT64_MAX; /* only a damaged file has times of centuries */
     tally->times++;
 }
 

@@ -84,10 +84,11 @@ struct tallies {
     struct tally *rows; /* in the order of their keys' first use, until tallies_sort() */
     size_t count, capacity;
     struct numbers index; /* the index in `rows` of each key */
-    struct numbers parts; /* of keys that tally_of_parts() made */
+    struct numbers parts; /* for tally_of_parts(): a number for each sequence of parts met so far */
 };
 
-/* Returns the row of a key, and adds an empty one for a new key. It holds until the next call. */
+/* Returns the row of a key, and adds an empty row for a new key. The row holds until the next
+ * call. */
 struct tally *tally_of(struct tallies *tallies, uint64_t key);
 /* Does the same for a key of several numbers. */
 struct tally *tally_of_parts(struct tallies *tallies, const uint32_t *parts, size_t count);

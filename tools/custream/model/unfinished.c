@@ -101,7 +101,8 @@ static void end_call(struct queues *q, uint32_t call)
     end_until(q, q->run->calls[call].stream, q->place[call] + 1);
 }
 
-/* Marks what a wait or query has shown: operations whose calls had returned when it began. */
+/* Marks as ended what a wait or query has shown: operations whose calls had returned when it
+ * began. */
 static void end_before(struct queues *q, uint32_t stream, uint32_t call)
 {
     uint32_t n = count_before(q, stream, call);
@@ -109,7 +110,7 @@ static void end_before(struct queues *q, uint32_t stream, uint32_t call)
     end_until(q, stream, n);
 }
 
-/* Marks what a wait for a whole context has shown, if there is only one. */
+/* Marks as ended what a wait for a whole context has shown, if there is only one context. */
 static void end_all_before(struct queues *q, uint32_t call)
 {
     if (q->run->device_count > 1 || q->several) return;
@@ -132,7 +133,8 @@ static uint32_t graph_of_nodes(const struct run *run, const struct call *call)
     return work && work->node ? work->graph : 0;
 }
 
-/* Counts the most nodes that a launch of each graph had: one with fewer has not ended. */
+/* Counts the most nodes that a launch of each graph had: a launch with fewer nodes has not
+ * ended. */
 static void count_nodes(struct pass *pass, const struct run *run)
 {
     for (size_t i = 0; i < run->call_count; i++) {
@@ -148,7 +150,9 @@ static bool work_has_ended(const struct pass *pass, const struct run *run, const
     return call->ended && (!graph || call->works >= numbers_get(&pass->nodes, graph, 0));
 }
 
-/* Takes the first host function enqueued during the call: earlier ones' calls are lost. */
+/* Marks the call as ended if a host function that ran was enqueued during it: the first such
+ * function of the stream is the call's. Functions that were enqueued earlier are passed over: their
+ * calls are lost. */
 static void meet_function(struct queues *q, struct pass *pass, uint32_t index)
 {
     const struct call *call = &q->run->calls[index];
@@ -378,7 +382,8 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
 
 /* --- circles --- */
 
-/* FREE: the row goes on once running work has ended. STUCK: it is in a circle, or waits for one. */
+/* PATH: the row is on the path being walked. FREE: the row goes on once running work has ended.
+ * STUCK: the row is in a circle, or waits for a row of a circle. */
 enum mark { MARK_NEW, MARK_PATH, MARK_FREE, MARK_STUCK };
 
 struct walk {

@@ -26,9 +26,9 @@ struct unfinished_stream {
     uint32_t behind;       /* how many operations the stream has behind `call` */
     uint32_t last;         /* the stream's last call that has ended; NONE */
     enum held_by by;
-    /* on: the stream that `call` waits for; NONE. via: the call on that stream for which it waits,
-     * NONE if not known: for EVENT the one that records the event, for VALUE the one that writes
-     * the value, for LEGACY the stream's first that has not ended */
+    /* on: the stream that `call` waits for; NONE. via: the call on that stream for which `call`
+     * waits; NONE: not known. For EVENT, `via` records the event; for VALUE, it writes the value;
+     * for LEGACY, it is that stream's first call that has not ended. */
     uint32_t on, via;
     uint32_t on_more; /* how many streams besides `on` the call waits for */
     uint32_t circle;  /* the number of the stream's circle, from 1; 0: none */

@@ -118,8 +118,8 @@ bool call_waits(const struct call *call)
            (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
 }
 
-/* Returns the stream that the call waits for. NONE for the legacy default stream: it waits for
- * others itself, so the call may wait for any of them. */
+/* Returns the stream that the call waits for; NONE: not known, or the legacy default stream. That
+ * stream waits for others itself, so the call may wait for any of these. */
 static uint32_t waited_for(
     const struct run *run, const struct call *call, const struct numbers *recorded)
 {
@@ -156,7 +156,7 @@ static const struct range *range_in(
     return &run->ranges[ranges->by_thread.members[place]];
 }
 
-/* Sets the parent of each of a thread's ranges: the nearest one before it that has not ended. */
+/* Sets the parent of each of a thread's ranges: the nearest range before it that has not ended. */
 static void parents_make(struct thread_ranges *ranges, const struct run *run, uint32_t thread)
 {
     uint32_t open = NONE;
@@ -286,8 +286,8 @@ bool run_has_contexts(const struct run *run)
     return made + primary > 1;
 }
 
-/* Returns, by device, the context of its work; NONE: there are several. A stream without work, but
- * with a host function or a wait, belongs to this context. */
+/* Returns, by device, the context of its work; 0: the trace names none; NONE: there are several
+ * contexts. A stream without work, but with a host function or a wait, belongs to this context. */
 static uint32_t *only_contexts(const struct run *run)
 {
     uint32_t *only = array_zeros(run->device_count, sizeof *only);
@@ -321,7 +321,7 @@ uint32_t *legacy_domains(const struct run *run, size_t *count)
 
 /* --- concurrency --- */
 
-/* The work that has begun, as a binary heap: the one that ends first is on top. */
+/* The work that has begun, as a binary heap: the work that ends first is on top. */
 struct running {
     struct ending {
         int64_t end;

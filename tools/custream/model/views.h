@@ -15,7 +15,8 @@ bool parts_continue(const struct run *run);
 
 /* GPU work that has no times. */
 struct untimed {
-    double without_times, launches; /* sums over the parts, with work that came in a later part */
+    double without_times,
+        launches; /* sums over the parts; work that came in a later part counts too */
     double all;   /* without_times + launches, less such work, of all parts up to the newest one */
     bool said;    /* the parts themselves tell `all` */
     bool at_most; /* `all` may count work that came after the newest part */
@@ -35,7 +36,8 @@ struct host_wait {
 /* Returns an array with a struct host_wait for each call of the run. The caller frees it. */
 struct host_wait *host_waits_make(const struct run *run);
 
-/* Whether the call waits for the GPU: a synchronisation, or a copy that may wait for itself. */
+/* Whether the call waits for the GPU: a synchronisation, or a copy that may return only when it is
+ * done. */
 bool call_waits(const struct call *call);
 
 /* The ranges of each thread, as a stack: which one encloses which. */
