@@ -9,7 +9,7 @@
 
 static const char NAME[] = "custream merge";
 
-/* A file with larger numbers is refused, so that moved times fit 64 bits. */
+/* The largest numbers that a file of clocks may have, so that moved times fit 64 bits. */
 static const double AHEAD_MOST = 9e15, DRIFT_MOST = 1e7, MOMENT_MOST = 9e18;
 
 static bool number_of(yyjson_val *value, double most, double *number)

@@ -1,6 +1,6 @@
-/* The ranks' clocks: how far each is ahead of the fleet's, as `custream fleet --clocks` writes it.
- * merge subtracts that lead from times. The lead grows more slowly than time passes, so the order
- * of two events of a rank stays. */
+/* The ranks' clocks: how far each clock is ahead of the fleet's clock, as `custream fleet --clocks`
+ * writes it. merge subtracts that lead from times. The lead grows more slowly than time passes, so
+ * the order of two events of a rank stays. */
 #ifndef CS_MERGE_CLOCKS_H
 #define CS_MERGE_CLOCKS_H
 
@@ -28,7 +28,7 @@ struct clocks {
 /* Returns false after it has printed a complaint. */
 bool clocks_read(struct clocks *clocks, const char *path);
 void clocks_free(struct clocks *clocks);
-/* Returns the rank's clock; NULL: the file has none for it. */
+/* Returns the rank's clock; NULL: the file has no clock of that rank. */
 const struct clock *clock_of(const struct clocks *clocks, uint64_t rank);
 /* Returns by how many ns the clock is ahead when it shows `at`, in nanoseconds since the epoch. */
 int64_t clock_ahead(const struct clock *clock, int64_t at);

@@ -223,7 +223,8 @@ struct sum {
     uint64_t value;
 };
 
-/* Whether file `i` counts. The last part's no_room includes the parts before it. */
+/* Whether file `i` counts in the sum. Of no_room, only the last part of a process counts, as it
+ * includes the parts before it. */
 static bool counts(const struct plan *plan, size_t i, const struct sum *sum)
 {
     return i + 1 == plan->file_count || plan->files[i + 1].process != plan->files[i].process ||

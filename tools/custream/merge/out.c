@@ -12,7 +12,8 @@
 #include "tools/custream/command.h"
 #include "tools/custream/trace/gz.h"
 
-/* Files to remove if the process ends too early. Signals are blocked while they change. */
+/* Files to remove if the process ends too early. Signals are blocked while these pointers
+ * change. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 
@@ -76,7 +77,8 @@ static bool is_input(const struct out *out, char *const *inputs, size_t count)
     return false;
 }
 
-/* `end`: the end of the temporary name. Text that is to become packets is not compressed. */
+/* Opens the temporary file, whose name ends in `end`. Text that is to become packets is not
+ * compressed. */
 static bool temporary_open(struct out *out, const char *end)
 {
     const size_t length = strlen(out->path);

@@ -22,14 +22,16 @@ struct out {
     int error; /* errno of the write that failed */
 };
 
-/* What is put: rows as text, which become what the name asks for; text that stays, but for .gz; or
- * bytes that are compressed already. */
+/* What the caller puts. ROWS: rows as text, which become the format that the file's name asks for.
+ * TEXT: text that stays as it is, or is compressed if the name ends in .gz. BYTES: bytes that go
+ * into the file as they are. */
 enum out_of { OUT_OF_ROWS, OUT_OF_TEXT, OUT_OF_BYTES };
 /* Claims the path, which may be none of `inputs`. Returns false after a complaint. */
 bool out_open(struct out *out, const char *command, const char *path, enum out_of of,
     char *const *inputs, size_t count);
 void out_put(void *out, const char *text, size_t length);
-/* Returns why a claim was refused, and how much to show: the rest advises CUSTREAM_FORCE=on. */
+/* Returns why a claim was refused. `length`: how many bytes of the text to show; the rest advises
+ * CUSTREAM_FORCE=on. */
 const char *out_refusal(const struct cs_claim *claim, int *length);
 /* Gives the file its name, or removes it if not `good`. Returns whether the file has its name. */
 bool out_close(struct out *out, bool good);

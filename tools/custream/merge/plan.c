@@ -329,7 +329,8 @@ static void processes_sort(struct plan *plan)
     free(found);
 }
 
-/* Returns the process with the most ids of a range that is too small; else process_count. */
+/* Returns the process that has the most ids in a range of ids that is too small for all processes;
+ * process_count: no range is too small. */
 static size_t ids_most(const struct plan *plan)
 {
     for (int range = 0; range < ID_RANGES; range++) {
@@ -468,7 +469,8 @@ static void labels_compare(struct plan *plan)
     }
 }
 
-/* Labels each process "rank 3", or with its program's name, pid and place, until all differ. */
+/* Labels each process "rank 3", or with its program's name. Processes with the same label get their
+ * pid behind it, and if labels are still the same, their place. */
 static void labels_settle(struct plan *plan)
 {
     for (size_t p = 0; p < plan->process_count; p++) {
@@ -494,9 +496,10 @@ static void labels_settle(struct plan *plan)
     }
 }
 
-/* Sets the pid of each group. A GPU has the one of merged_gpu_pid(), or its ordinal with `alone`. A
- * process keeps its own, in all its parts, if that is a number from CS_GPU_PIDS to below
- * MERGED_OTHERS and no group before it has it; others count up from MERGED_OTHERS. */
+/* Sets the pid of each group. The pid of a GPU is merged_gpu_pid(), or with `alone` the GPU's
+ * ordinal. A process keeps its own pid, in all its parts, if that is a number from CS_GPU_PIDS to
+ * below MERGED_OTHERS and no group before it has that number. Other groups get numbers from
+ * MERGED_OTHERS on. */
 static void pids_settle(struct plan *plan)
 {
     struct numbers taken = {0}, known = {0}; /* known: by process and group */

@@ -10,7 +10,8 @@
 #include "tools/custream/merge/out.h"
 #include "tools/custream/merge/row.h"
 
-/* Ids of arrows count up in ranges (shim/trace/gpu.h); other tools' ids are in the last one. */
+/* Ids of arrows count up in ranges (shim/trace/gpu.h). An id that is a text becomes a number in the
+ * last range. */
 enum { ID_RANGES = 6 };
 
 enum { GROUP_TEXT = 40 };
@@ -23,7 +24,7 @@ struct group {
     uint64_t number;  /* the pid, if has_number */
     uint32_t ordinal; /* the GPU's ordinal, if `gpu` */
     uint32_t merged;  /* the pid in the merged trace */
-    bool first;       /* no group before it has this pid */
+    bool first;       /* no group before it has this `merged` */
 };
 
 /* Members of a file that the merged trace keeps as they are. */
@@ -43,7 +44,7 @@ struct file {
     const char *shown; /* the file's name in messages and in the merged trace */
     uint64_t device, inode;
     bool cut, ours, has_base, has_error, has_rank, has_totals, complete;
-    /* first, last: the lowest and the highest time; first > last: no row has one */
+    /* first, last: the lowest and the highest time; first > last: no row has a time */
     int64_t base, first, last;
     const char *range; /* the name of the range to look for; NULL: none */
     uint64_t skip_to;  /* the byte from which rows count (json.h); 0: all do */
@@ -56,7 +57,8 @@ struct file {
     struct yyjson_doc *kept[KEPTS];
     struct group *groups;
     size_t group_count, group_capacity;
-    /* for each range: the highest id, counted from the range's begin, + 1 */
+    /* for each range of ids (ID_RANGES): the file's highest id in it, counted from that range's
+     * first id, + 1 */
     uint64_t ids[ID_RANGES];
     size_t process; /* the place in plan->processes */
     size_t given;   /* the place among the files that plan_make() was given */
@@ -93,7 +95,7 @@ struct plan {
     int64_t window[2];    /* in ns from `begin` on, once plan_make() has returned */
     bool windowed;
     bool wall; /* the caller gives the window by the wall clock; plan_make() converts it */
-    /* true with `wall` or `range` if all files are of one process; then pids stay */
+    /* with `wall` or `range`: all files are custream's, and of one process; then pids stay */
     bool alone;
     uint64_t skip_to; /* with `range`: rows before this byte of the file are not the range's */
     /* the name of a range: the window is the file's newest range of that name, with its GPU work;

@@ -81,7 +81,8 @@ static bool ids_set(const struct writing *w, const struct merge_row *row, char t
            id_set(w, row->at[ROW_CORRELATION], true, texts[2]);
 }
 
-/* With a clock, converts begin and end apart: rows that followed each other still do. */
+/* Converts the row's times to the merged trace's. With a clock, begin and end are converted apart:
+ * rows that followed each other still do. */
 static void times_set(
     const struct process *process, const struct merge_row *row, char texts[2][VALUE_TEXT])
 {

@@ -82,7 +82,8 @@ static void survey_pair(struct window *window, const struct merge_row *row, int6
     (begins ? pair_begin : pair_end)(window, key_of(row), ts, pair);
 }
 
-/* Keeps slices without an end that begin before the window's end: they reach into it. */
+/* Keeps slices without an end that begin before the window's end: such slices reach into the
+ * window. */
 static void pairs_left(struct window *window)
 {
     for (size_t slot = 0; window->tops.slots && slot <= window->tops.mask; slot++) {
