@@ -68,7 +68,7 @@ static bool put_anew(const char *path, int fd, const struct mended *mended)
 }
 
 /* Mends a file and returns its new trailer; NULL: the file stays as it is. A file of packets is
- * written anew, and only if the rings add rows. */
+ * written anew, and only if there are rings with more than the trace has. */
 static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings, const cJSON *last)
 {
     struct mended mended;
@@ -87,7 +87,8 @@ static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings
     return trailer;
 }
 
-/* Opens an ended process's rings. NULL: they add nothing; `all`: the trace has all calls. */
+/* Opens an ended process's rings. NULL: there are none, or they add nothing; then `all` says
+ * whether the trace is known to have all calls. */
 static struct rings *rings_of(int fd, int memfd, bool *all)
 {
     struct rings_why why;

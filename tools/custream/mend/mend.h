@@ -74,12 +74,12 @@ enum mend_end mend_make(
     struct mended *mended, int fd, struct rings *rings, const struct mend_known *known);
 void mended_free(struct mended *mended);
 
-/* Replaces the file `to` by a whole one, in one step; without `mended` by a copy of `fd`. False:
+/* Replaces the file `to` by a whole file, in one step; without `mended` by a copy of `fd`. False:
  * the complaint was printed. */
 bool mend_write(const char *command, const char *to, int fd, const struct mended *mended);
 
-/* Writes the tail into the open file itself, which needs no room for a second file. False: writing
- * failed; without room for the whole tail nothing was changed. */
+/* Writes the tail into the open file itself, so no room for a second file is needed. False: writing
+ * failed; if there was no room for the whole tail, the file is as before. */
 bool mend_in_place(int fd, const struct mended *mended);
 
 /* --- finish.c: the end of a file whose process has ended --- */
@@ -88,10 +88,11 @@ struct file_id {
     unsigned long long device, inode;
 };
 /* Returns the trailer of the file at `path`, which has to be the file `id` or the part that follows
- * it; NULL: it is another file, is gone, or has no trailer. `rings`: the memfd of the rings, or -1.
+ * it; NULL: the file is another one, is gone, or has no trailer. `rings`: the memfd of the rings,
+ * or -1.
  *
- * `by`: what ended the process. It is written into the trailer, and a torn file gets an end.
- * Without `by` the file is not changed. */
+ * `by`: what ended the process. With `by`, the trailer gets it and a torn file gets an end. Without
+ * `by` the file is not changed. */
 struct cJSON *finish_file(const char *path, struct file_id id, const char *by, int rings);
 
 /* Whether the path leads to the file `id`. */

@@ -41,7 +41,8 @@ static bool why_none(struct rings_why *why, const char *text)
     return why_not(why, "%.200s: cannot be found by that name", text);
 }
 
-/* Reads from the trace's head where the rings are. False: `why` says why none were kept. */
+/* Reads from the trace's head where the rings are. False: the head names no file of rings; `why`
+ * says why, if the head says anything of rings. */
 static bool path_in_head(
     const struct trace_head *head, char path[CS_RINGS_PATH], struct rings_why *why)
 {
