@@ -65,7 +65,8 @@ static void words_split(char *command, char *link, char *words[WORDS_MOST + 2])
     words[count] = NULL;
 }
 
-/* Becomes the browser in a grandchild and session of its own: Ctrl-C does not end it. */
+/* Starts the browser as a grandchild in a session of its own, so that Ctrl-C does not end it. Ends
+ * the child. */
 static void become(char *const *words)
 {
     const int null = open("/dev/null", O_RDWR);

@@ -175,9 +175,9 @@ static bool wants_browser(const struct request *request)
     return !request->no_browser && !request->print_url && browser_name();
 }
 
-/* Listens on --port or UI_PORT. If UI_PORT is taken, another port does with --offline. It does also
- * if no browser is to be started here, as ssh can forward UI_PORT of the browser's machine to
- * it. */
+/* Listens on --port or UI_PORT. If UI_PORT is taken, any free port suffices with --offline, and
+ * also if no browser is to be started here: ssh can then forward the UI_PORT of the browser's
+ * machine to that port. */
 static int port_take(const struct request *request, struct server *server)
 {
     const unsigned port = request->port >= 0 ? (unsigned)request->port : UI_PORT;

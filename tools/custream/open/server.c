@@ -48,7 +48,7 @@ static struct microhttpd {
 
 struct whole_stream {
     int pipe;
-    pid_t maker; /* 0: it has ended */
+    pid_t maker; /* 0: the child has ended */
 };
 
 /* In the child process: */
@@ -225,7 +225,7 @@ static enum MHD_Result answer_whole(const struct server *server, struct MHD_Conn
     return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file cannot be read\n");
 }
 
-/* Whether the host is loopback. Any port is right: an ssh tunnel may begin at another. */
+/* Whether the host is loopback. Any port is right: an ssh tunnel may begin at another port. */
 static bool is_loopback(const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost"};
