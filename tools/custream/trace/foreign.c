@@ -37,7 +37,7 @@ void foreign_end(struct foreign *foreign)
 
 /* --- processes --- */
 
-/* Returns a key for a pid or tid. It is a number, or in some tools a text such as "GPU 0". */
+/* Returns a key for a pid or tid, which is a number, or in some tools a text such as "GPU 0". */
 static uint64_t key_of(const struct trace_row *row, enum trace_key key)
 {
     return row_has(row, key) ? (uint64_t)row->number[key] & UINT32_MAX

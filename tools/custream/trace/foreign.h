@@ -27,8 +27,8 @@ struct foreign {
 uint32_t gpu_of_process(bool ours, int64_t pid, const char *called);
 
 void foreign_begin(struct foreign *foreign, struct texts *texts, struct trace_left *left);
-/* Whether the row is to be told now. False: nobody wants it, it waits for foreign_held(), or it is
- * not understood. */
+/* Whether the row is to be told now. False: nobody wants the row, it waits for foreign_held(), or
+ * it is not understood. */
 bool foreign_row(struct foreign *foreign, struct trace_row *row);
 /* Makes a row of the next waiting slice, after the last foreign_row(). False: no slice is left. */
 bool foreign_held(struct foreign *foreign, struct trace_row *row);

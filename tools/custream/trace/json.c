@@ -64,7 +64,7 @@ static bool fill(struct json *json)
     return true;
 }
 
-/* The next byte that is no blank, without taking it; END: there is none. */
+/* Returns the next byte that is no blank, without taking it; END: there is none. */
 static int peek(struct json *json)
 {
     for (;;) {
@@ -201,8 +201,8 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
     return false;
 }
 
-/* Parses an event that stands alone on its line, as most tools write events. False: this one does
- * not, or it is no JSON. */
+/* Parses an event that stands alone on its line, as most tools write events. False: the event does
+ * not stand alone, or is no JSON. */
 static bool line_parse(struct json *json)
 {
     if (json->newline && json->newline < json->at)

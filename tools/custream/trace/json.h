@@ -30,8 +30,8 @@ struct json {
     char name[64];
     uint64_t line; /* the value's line, from 1; in packets the number of the event */
     char error[256];
-    /* The error in the text: its line (0: the file is no trace at all), what is wrong, and whether
-     * that is a number. */
+    /* The error in the text: its line (0: the file is no trace at all), a message, and whether a
+     * wrong number, such as NaN, is the error. */
     uint64_t fault_line;
     const char *fault;
     bool fault_in_number;

@@ -21,7 +21,7 @@ static bool long_varint_next(struct message *message, uint64_t *value)
     return false;
 }
 
-/* Most varints of a trace have one byte. */
+/* Reads a varint. Most varints of a trace have one byte. */
 static inline __attribute__((always_inline)) bool short_varint_next(
     struct message *message, uint64_t *value)
 {

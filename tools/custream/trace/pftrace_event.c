@@ -87,8 +87,8 @@ static void rows_told(struct pftrace *p, const struct track *track, struct messa
                     field.number == CS_PF_THREAD_NAME ? more : (struct message){0});
 }
 
-/* Returns the tid that the JSON form has for a process or counter. Its descriptor has no field for
- * that, so its description says "tid N". Returns `otherwise` if it does not. */
+/* Returns the tid that the JSON form has for a process or counter. A descriptor has no field for
+ * that, so its description says "tid N". Returns `otherwise` if the description says no tid. */
 static uint64_t tid_in(struct message description, uint64_t otherwise)
 {
     char text[64];

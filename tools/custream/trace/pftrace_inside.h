@@ -1,4 +1,4 @@
-/* Shared by the files pftrace*.c. */
+/* Declarations that the files pftrace*.c share. */
 #ifndef CS_TOOLS_PFTRACE_INSIDE_H
 #define CS_TOOLS_PFTRACE_INSIDE_H
 

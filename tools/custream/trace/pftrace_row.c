@@ -77,8 +77,8 @@ void row_free(struct pf_row *row)
 
 /* --- descriptors (google.protobuf's descriptor.proto) --- */
 
-/* Reads a descriptor file. Its message has the names of arguments, its enum has words. It may have
- * only a piece of these, as further files have the others. */
+/* Reads a descriptor file, whose message has the names of arguments and whose enum has words. A
+ * file may have only some of these, and further files the others. */
 static void file_read(struct pftrace *p, struct message file)
 {
     enum {

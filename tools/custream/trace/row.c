@@ -27,7 +27,7 @@ _Static_assert(TRACE_KEY_COUNT <= 64, "a bit a key");
 
 enum {
     PATH_MAX_BYTES =
-        240, /* the longest path of a fact; facts with longer or deeper ones are left out */
+        240, /* the longest path of a fact; facts with longer or deeper paths are left out */
     DEPTH_MAX = 16,
     KEY_NONE = 255,
     KEY_SLOTS = 512,
@@ -364,8 +364,8 @@ static void row_take(struct reading *r, yyjson_val *value)
     row->word[KEY_PID] = row->word[KEY_TID] = 0;
     row->bad_time = false;
     if (yyjson_is_obj(value)) object_take(r, value, LEVEL_TOP);
-    r->ours |= row_has(row,
-        KEY_CS_STREAM); /* "cs.stream" says so too, as metadata.tool may stand behind the rows */
+    r->ours |= row_has(row, KEY_CS_STREAM); /* "cs.stream" tells that custream wrote the trace, even
+                                               if metadata.tool stands behind the rows */
     shape_take(r);
     if (r->ours && row->bad_time) {
         r->left.times++;

@@ -50,8 +50,9 @@ struct shape {
     uint32_t shared_memory; /* bytes per block */
 };
 
-/* Returns the place in `last` of the number of a kernel's last shape on its GPU; UINT32_MAX: it has
- * none. A kernel of ours whose row tells no shape has that one. */
+/* Returns the place in `last` of the number of a kernel's last shape on its GPU. The number is
+ * UINT32_MAX if the kernel has had no shape yet. A kernel of ours whose row tells no shape has that
+ * last shape. */
 static inline uint32_t *last_shape(struct numbers *last, uint64_t gpu, uint64_t kernel)
 {
     return numbers_at(last, gpu << 32 ^ kernel, UINT32_MAX);
@@ -64,7 +65,7 @@ struct trace_row {
     uint64_t has;  /* one bit for each key */
     uint32_t gpu;  /* ordinal of the GPU on whose lane the row stands, whatever its pid; or
                       TRACE_NO_GPU */
-    bool bad_time; /* its ts or dur is no time, or out of range */
+    bool bad_time; /* the row's ts or dur is no time, or out of range */
     int64_t number[TRACE_KEY_COUNT]; /* values of kind NUMBER (whole; true is 1) and TIME */
     text word[TRACE_KEY_COUNT];      /* values of kind WORD; a number is kept as its digits */
     struct shape said;               /* the lists of GRID and BLOCK */

@@ -32,7 +32,8 @@ static inline const char *text_of(const struct texts *texts, text number)
 }
 size_t text_length(const struct texts *texts, text number);
 
-/* Returns a number made of the first and the last four bytes: of up to eight, all are in it. */
+/* Returns a number made of the first and the last four bytes. If there are up to eight bytes, all
+ * are in the number. */
 static inline uint64_t text_few(const char *at, size_t length)
 {
     const unsigned char *byte = (const unsigned char *)at;

@@ -153,8 +153,8 @@ static bool is_torn_member(struct torn *torn)
 }
 
 /* Whether the member may be the trailer's, over which the next flush writes. Of our members only
- * the trailer's has room in its header. If the first member has room too, another tool packed the
- * file, and room tells nothing. */
+ * the trailer's has an extra field in its header. If the first member has an extra field too,
+ * another tool packed the file, and the field tells nothing. */
 static bool is_written_over(const struct torn *torn) { return torn->spare && !torn->all_spare; }
 
 static void member_begins(struct torn *torn)
@@ -304,7 +304,7 @@ static size_t line_before(const struct torn *torn, size_t at)
     return at + 1;
 }
 
-/* How many bytes of the held text may go out now; 0: more must be read first. */
+/* Returns how many bytes of the held text may go out now; 0: more must be read first. */
 static size_t ready(struct torn *torn)
 {
     if (torn->flows) return torn->length;
@@ -358,7 +358,8 @@ static enum state trailer_state(const char *trailer, size_t length)
     return state;
 }
 
-/* Whether the text ends in blanks: a flush leaves some behind the trailer, an editor none. */
+/* Whether the text ends in blanks: a flush leaves blanks behind the trailer, an editor leaves
+ * none. */
 static bool ends_with_blanks(const struct torn *torn)
 {
     return torn->length > 3 && !memcmp(torn->held + torn->length - 3, "  \n", 3);

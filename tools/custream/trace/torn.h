@@ -15,9 +15,9 @@
 
 #include "tools/custream/trace/value.h"
 
-enum {
-    TORN_BEHIND = 128 << 10
-}; /* bytes: more than an old trailer takes, which is at most 65 KiB */
+/* In bytes: so many at the end of a file may be the rest of an old trailer, or may still be
+ * changing under a writer. An old trailer takes at most 65 KiB. */
+enum { TORN_BEHIND = 128 << 10 };
 
 /* Bytes that stand for the file's own bytes from `at` to its end. */
 struct torn_more {

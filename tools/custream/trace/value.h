@@ -48,8 +48,8 @@ bool value_natural(struct yyjson_val *value, uint64_t *number);
 /* Returns a hash of `before` and of the value. NULL: no value. */
 uint64_t value_hash(uint64_t before, struct yyjson_val *value);
 
-/* Reads a list of up to 16 numbers of up to nine digits. Returns how many; 0: it is no such
- * list. */
+/* Reads a list of up to 16 numbers of up to nine digits. Returns how many numbers; 0: the value is
+ * no such list. */
 enum { VALUE_LIST = 16 };
 size_t value_list(struct yyjson_val *list, uint32_t numbers[VALUE_LIST]);
 
