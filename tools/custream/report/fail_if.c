@@ -41,7 +41,7 @@ static const char *skip_blanks(const char *at)
     return at;
 }
 
-/* Reads a word of letters, digits and _ into condition->name, which cuts a long one. */
+/* Reads a word of letters, digits and _ into condition->name. A long word is cut. */
 static const char *read_name(struct condition *condition, const char *at)
 {
     size_t length = 0;

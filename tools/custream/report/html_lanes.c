@@ -101,8 +101,8 @@ static void fill_add(struct fill *fill, int class, double from, double to)
 }
 
 /* Returns the class that takes most of a column. *height: how many steps of the column are filled;
- * 0: none. `full`: the full columns of each class up to the column before; this call adds its own.
- */
+ * 0: none. `full`: how often pieces of each class fill the column before completely; this call
+ * makes it that of this column. */
 static int column_class(const struct fill *fill, int column, double full[CLASSES], int *height)
 {
     int most = 0;

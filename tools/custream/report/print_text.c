@@ -124,7 +124,7 @@ static struct layout layout_make(const struct table *table, int columns)
     return layout;
 }
 
-/* Writes a cell: texts left, numbers right. The last one of a line has no blanks behind it. */
+/* Writes a cell: texts left, numbers right. The last cell of a line has no blanks behind it. */
 static void cell_put(FILE *file, const struct table *table, const struct layout *layout, size_t at,
     const char *text, bool last)
 {
@@ -270,7 +270,7 @@ static void all_put(FILE *file, const struct print *print)
 
 void print_text(FILE *file, const struct print *print)
 {
-    setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() needs it to know characters */
+    setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() needs this locale to know characters */
     for (int i = 0; i < print->section_count; i++) {
         const struct table *table = report_find(print->report, print->sections[i]);
         if (table) text_table_put(file, print, table);

@@ -1,4 +1,4 @@
-/* custream report. All options are judged before any file is read. */
+/* custream report. All options but the names of sections are judged before any trace is read. */
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -4,7 +4,8 @@
 
 #include "tools/custream/model/table.h"
 
-/* A report and the model that it was made of, which owns its names' texts. It must not be moved. */
+/* A report and the model that it was made of. The model owns the texts of the report's names. A
+ * struct made must not be moved. */
 struct made {
     struct model model;
     struct report report;
@@ -29,7 +30,7 @@ enum { REPORT_VERSION = 1 };
 /* A report and how to print it. */
 struct print {
     const struct report *report;
-    const struct model *of; /* the HTML page draws its lanes */
+    const struct model *of; /* the model: HTML draws its lanes, JSON tells its base time */
     char *const *files;     /* the files that were read */
     int file_count;
     const char *const *sections; /* text: the keys of the tables to print */
@@ -66,7 +67,7 @@ struct output {
 int output_add(struct output *output, enum form form, const char *to);
 /* Checks what needs all options and files. Text takes standard output if no other form does. */
 int output_judge(struct output *output, char *const *files, int file_count);
-/* Prints each form that is wanted. Stops at the first one that cannot be written. */
+/* Prints each form that is wanted. Stops at the first form that cannot be written. */
 int output_print(const struct output *output, printer *const printers[FORMS], struct print *print);
 
 /* --- conditions --- */

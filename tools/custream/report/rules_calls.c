@@ -182,8 +182,8 @@ struct watch {
     struct numbers behind;
 };
 
-/* Whether the trace has all records of events. It may lack some if it is a part or a window of
- * time, has a loss, or has another process's event. */
+/* Whether the trace has all records of events. It may lack some if it is a later part, is a cut,
+ * has windows of time or a loss, or if another process or a graph records events. */
 static bool records_are_whole(const struct run *run)
 {
     if (!run->ours || run->loss_count || run_number(run, "part", 1) > 1 ||
@@ -238,7 +238,7 @@ static void watch_call(struct watch *watch, struct bad_waits *bads, uint32_t num
 struct bad_stream {
     uint64_t never, stale, nothing;
     int64_t cost;  /* of `nothing` */
-    uint32_t last; /* the index in bads->rows of the last stale one */
+    uint32_t last; /* the index in bads->rows of the last stale wait */
 };
 
 /* Finds the bad waits, and adds them up by stream. */

@@ -6,7 +6,8 @@ struct toll {
     int64_t covered; /* the time up to this moment is counted */
     int64_t cost;
     uint64_t times;
-    /* by index in the model's lates and idles: the one that lost the most; NONE */
+    /* the indices in the model's lates and idles of the late work and the idle time that lost the
+     * most; NONE */
     uint32_t late, idle;
     uint32_t streams, last; /* for a rule about several streams: how many, and one of them */
 };
@@ -106,8 +107,9 @@ static bool is_blocking(const struct run *run, uint32_t stream)
     return is && is->known && is->origin == ORIGIN_CREATED && !is->non_blocking;
 }
 
-/* Returns a stream or device; NONE: nowhere. OF_BLOCKING: the device of the one of the two streams
- * that the program made as a blocking one. */
+/* Returns the stream or device to which the loss of stream `waiting` is counted; NONE: to none.
+ * `other`: the stream for which it waited; NONE. OF_BLOCKING: the device of the blocking stream of
+ * these two, of `waiting` if both are; counts that stream in the toll of the device. */
 static uint32_t place_of(struct search *s, enum place place, uint32_t waiting, uint32_t other)
 {
     if (place == OF_STREAM) return waiting;

@@ -118,7 +118,8 @@ static uint32_t ended_wait(const struct front *front, const struct call *call)
 
 /* --- waits for something else than work --- */
 
-/* The purpose of a wait for no known work: nothing that still ran, or not known. */
+/* What a wait was for, if neither work nor a host function is found for it. OTHER_NOTHING: for
+ * nothing, as all work had ended; OTHER_UNKNOWN: that is not known. */
 enum other { OTHER_NOTHING, OTHER_UNKNOWN };
 
 /* Returns a stream on which a host function returned during the wait; NONE. */
@@ -162,9 +163,10 @@ static struct callback *callbacks_by_end(const struct run *run)
     return functions;
 }
 
-/* Sums of a row. WAIT_CALL: the index of its first wait; WAIT_WORK: of the work for which that wait
- * was; NONE. Without a work, WAIT_OTHER is an enum other, and WAIT_STREAM the stream of the host
- * function for which the wait was, or NONE. */
+/* What a row keeps of its first wait, in tally->sum. WAIT_CALL: the call's index. WAIT_WORK: the
+ * index of the work that it waited for; NONE. WAIT_STREAM: the stream of that work, or of the host
+ * function that it waited for instead; NONE. WAIT_OTHER: an enum other; counts if WAIT_STREAM is
+ * NONE. */
 enum { WAIT_CALL, WAIT_WORK, WAIT_OTHER, WAIT_STREAM };
 
 static void wait_add(

@@ -24,9 +24,9 @@ static const struct column host_columns[] = {
     {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
 };
 
-/* Sums of a row. IDLE_LAST: the index in idles->rows of the first piece of the idle time that was
- * added last; IDLE_LAST_NS: that time's length. IDLE_LONGEST: the index of the first piece of the
- * longest idle time. */
+/* What a row keeps in tally->sum. IDLE_LAST: the index in idles->rows of the first piece of the
+ * idle time that was added last; IDLE_LAST_NS: that time's length. IDLE_LONGEST: the index of the
+ * first piece of the longest idle time. */
 enum { IDLE_LAST, IDLE_LAST_NS, IDLE_LONGEST };
 
 /* Adds a piece of idle time. Pieces in one gap count as one time. */
@@ -59,7 +59,8 @@ static double share_of(const struct model *of, const struct tally *tally)
 
 /* --- by cause --- */
 
-/* Describes an idle time: "before sgemm on stream 14; recorded on stream 13 behind copy". */
+/* Describes an idle time: "at 0.5 s, before sgemm on stream 14; the event was recorded on stream
+ * 13, behind copy on stream 13". */
 static const char *example(struct report *report, const struct model *of, const struct idle *idle)
 {
     const struct run *run = &of->run;

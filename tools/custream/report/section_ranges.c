@@ -16,7 +16,7 @@ static const struct column range_columns[] = {
     {"idle_host_ns", "GPU idle meanwhile", UNIT_NS, 0, CELL_SUM(RANGE_IDLE_HOST)},
 };
 
-/* The ranges around calls, as sets: consecutive calls of a thread mostly share one. */
+/* The ranges around calls, as sets: consecutive calls of a thread mostly share a set. */
 struct around {
     const struct run *run;
     uint32_t *row;     /* by range: its row in the table */

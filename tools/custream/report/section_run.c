@@ -63,7 +63,8 @@ static void missing_count(struct line *m, double count, const char *one, const c
     if (count > 0) MISSING("%.0f %s", count, count == 1 ? one : many);
 }
 
-/* Tells how much work has no times. `most`: "at most " or ""; `where`: words behind it, or "". */
+/* Tells how much work has no times. `most`: "at most " or ""; `where`: words behind the number, or
+ * "". */
 static void missing_works(struct line *m, const char *most, double count, const char *where)
 {
     if (count > 0)
@@ -220,7 +221,7 @@ static struct streams streams_of(const struct run *run)
     return streams;
 }
 
-/* Returns the program's rank; NAN: no launcher started it as one of several. */
+/* Returns the program's rank; NAN: no launcher started the program as one of several. */
 static double rank_of(const struct run *run)
 {
     const double rank = run_number(run, "distributedInfo.rank", NAN);

@@ -56,7 +56,7 @@ static const struct {
 struct running {
     struct report *report;
     const struct run *run;
-    bool asked; /* the run is one whose unfinished work is told */
+    bool asked; /* unfinished work of the run is to be told (unfinished_is_asked()) */
     struct unfinished unfinished;
     struct inside *threads;
     size_t thread_count;
@@ -217,7 +217,7 @@ static bool is_blocking_copy(const struct cs_call_info *call)
     return call->kind == CS_KIND_COPY && call->how & CS_HOW_BLOCKS;
 }
 
-/* Whether the call only enqueues work: being in it for long is remarkable. */
+/* Whether the call only enqueues work: to be in such a call for long is remarkable. */
 static bool only_enqueues(const struct cs_call_info *call)
 {
     return (cs_kind_info[call->kind].implies & CS_NODE ||
@@ -294,7 +294,8 @@ static const char *room_words(const struct running *r, const struct inside *thre
              : NULL;
 }
 
-/* Whether the thread is in a call that creates, allocates, destroys or frees: a short one. */
+/* Whether the thread is in a call that creates, allocates, destroys or frees: such a call is
+ * short. */
 static bool is_soon_over(const struct inside *thread)
 {
     const struct cs_call_info *call = thread->info;
@@ -324,7 +325,7 @@ static const char *driver_words(const struct running *r)
     return any_function(r) ? SAY("what the trace does not show%s", behind_function(r, NULL)) : NULL;
 }
 
-/* Whether the thread is held up, and not behind another host function than this one. */
+/* Whether the thread is held up, and not behind another host function than `function`. */
 static bool may_hold(
     const struct running *r, const struct inside *thread, const struct inside *function)
 {

@@ -2,7 +2,9 @@
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
-/* Sums of rows. ..._SHAPES and ..._KNOWN count kernels. LAUNCHES and MEAN are for a sample. */
+/* What rows keep in tally->sum. KERNEL_SHAPES and KERNEL_FILLS_KNOWN count kernels,
+ * GRAPH_NODES_KNOWN counts launches of graphs. KERNEL_LAUNCHES and KERNEL_MEAN are for a sample.
+ * COPY_WAY: an enum cs_way. */
 enum {
     KERNEL_BLOCKS,
     KERNEL_THREADS,
@@ -203,7 +205,7 @@ static struct tally *graph_of(
         key_of(work_device(run, work), work->graph ? work->graph : work->name | GRAPH_NAMED));
 }
 
-/* Adds a launch whose nodes are shown, from the first node's begin to the last one's end. */
+/* Adds a launch whose nodes are shown, from the first begin of a node to the last end of a node. */
 static void graph_of_nodes(struct tallies *tallies, const struct run *run, const struct call *call)
 {
     const uint32_t *works = run->works_of + call->work;

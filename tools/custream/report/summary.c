@@ -32,8 +32,8 @@ static void run_tell(struct line *line, const struct table *run)
     line_add(line, ".");
 }
 
-/* Tells where most of a device's idle time went, from the rows of a table with a share of it. `put`
- * writes what a row is about. */
+/* Tells where most of a device's idle time went, from the rows of a table with their shares of that
+ * time. `put` writes what a row is about. */
 static void shares_tell(struct line *line, const char *before, const struct table *table,
     double device, void (*put)(struct line *, const struct table *, size_t row))
 {
