@@ -167,7 +167,8 @@ static char *text_in(const struct elf_file *file, uint64_t offset, size_t most)
     return data && data->d_buf && memchr(data->d_buf, 0, data->d_size) ? kept(data->d_buf) : NULL;
 }
 
-/* Returns a text of the string table; NULL: it leads out of the file, or is too long for a path. */
+/* Returns a text of the string table; NULL: its place is outside of the file, or it is longer than
+ * TEXT_MOST. */
 static char *text_at(const struct elf_file *file, uint64_t table, uint64_t at)
 {
     uint64_t offset, behind;

@@ -18,7 +18,7 @@ bool strings_have(const struct strings *strings, const char *text);
 void strings_add(struct strings *strings, const char *text);
 void strings_print(struct strings *strings, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Sorts numbers in the texts by value: sm_90 before sm_100. */
+/* Sorts the texts, numbers in them by value: sm_90 before sm_100. */
 void strings_sort(struct strings *strings);
 void strings_free(struct strings *strings);
 
@@ -55,11 +55,12 @@ struct image {
     char *path; /* the path at which the file was found */
     enum image_kind kind;
     unsigned bits, machine; /* 32 or 64; EM_X86_64, ... */
-    bool loaded_by_loader;  /* the loader loads it and reads LD_PRELOAD; true for each library */
+    bool loaded_by_loader;  /* the loader loads the file and reads LD_PRELOAD; true for each library
+                             */
     char *interpreter, *soname, *rpath, *runpath;
     struct strings needed; /* DT_NEEDED */
-    bool has_sections;     /* false: no member below is known */
-    bool has_symbols;      /* not stripped */
+    bool has_sections; /* false: of the members below, only is_libcuda and is_cudart are known */
+    bool has_symbols;  /* not stripped */
 
     bool is_libcuda, is_cudart; /* by the SONAME */
     bool carries_cudart;        /* a CUDA runtime is linked into the file */
@@ -108,7 +109,7 @@ void sections_each(
 /* Finds the calls of a CUDA runtime that is linked in, and the runtime's version. */
 void code_read(struct elf_file *file);
 
-/* Notes a use of the name if it is one of the API. */
+/* Notes a use of the name if a call of the API has that name. */
 void image_use(struct image *image, const char *name, enum image_use use);
 
 #endif

@@ -1,4 +1,4 @@
-/* custream inspect: says from a program's file alone how it reaches CUDA, and what to type. */
+/* custream inspect: says from files alone how a program reaches CUDA, and what to type. */
 #include <ctype.h>
 #include <limits.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* custream inspect: what its files use of each other. A script has no tree: `tree` is NULL. */
+/* custream inspect: what the sources in this folder declare for each other. For a script, which has
+ * no tree, verdict_make() and inspect_show() get NULL. */
 #ifndef CS_INSPECT_H
 #define CS_INSPECT_H
 
@@ -10,7 +11,8 @@
 struct tree {
     struct loaded {
         struct image image;
-        char *name; /* the name by which another file needs it (DT_NEEDED); NULL: it is the first */
+        char *name; /* the name by which another file needs this one (DT_NEEDED); NULL for the first
+                       file */
         size_t needed_by; /* the place of that other file in `loaded` */
     } *loaded;            /* the first is the file that the user named */
     size_t count, capacity;

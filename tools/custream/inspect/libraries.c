@@ -112,7 +112,7 @@ static bool try_path(
     return false;
 }
 
-/* Tries the DT_RPATH of the file, then of each file up to the program that needed it. A DT_RPATH
+/* Tries the DT_RPATH of the file, then of the files that needed it, up to the program. A DT_RPATH
  * beside a DT_RUNPATH does not count. If the file itself has a DT_RUNPATH, no DT_RPATH is tried. */
 static bool try_rpaths(struct search *search, size_t by)
 {
