@@ -1,9 +1,10 @@
 /* custream check, inside. Each event is judged alone as it comes (event.c). For the rules on
- * several events a short form of it is kept (24 bytes for a slice, 40 for an end of a flow or
- * span), and judged after the last event.
+ * several events a short form of the event is kept (24 bytes for a slice, 40 for an end of a flow,
+ * 32 for an end of a span), and judged after the last event.
  *
  * Rules have the numbers of docs/command.md; 0 is the layout. In a file of packets, "line" is the
- * number of an event. */
+ * number of an event. @^ check/check.h|of rows; of totals.gpu category: of the rows; total: the
+ * member of totals.gpu that counts them */
 #ifndef CS_TOOLS_CHECK_H
 #define CS_TOOLS_CHECK_H
 
@@ -175,7 +176,8 @@ const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
 /* Returns some slice in which ts lies; NULL: ts lies in none. To be called after lanes_sort(). */
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);
 
-/* Judges async spans and streams' lives, after the last line. `ended`: each must have its end. */
+/* Judges async spans and streams' lives, after the last line. `ended`: each span and each life must
+ * have its end. */
 void asyncs_judge(struct check *check, bool ended);
 
 /* Judges rule 10, after the last row: the trailer's audit. */
@@ -183,8 +185,8 @@ bool audit_judge(struct check *check, uint64_t line, const struct cJSON *trailer
 
 /* Judges rule 6, after lanes_sort(). `complete`: each flow must have its s. */
 void flows_judge(struct check *check, bool complete);
-/* Returns how many flows have an end (f). Unless flows_judge() found a breach, each of these flows
- * has a start. */
+/* Returns how many ends (f) the flows have. Unless flows_judge() found a breach, each end has a
+ * start, which may lie outside of a window. */
 uint64_t flows_complete(const struct check *check);
 
 void sums_free(struct sums *sums);

@@ -144,7 +144,7 @@ static bool judge_metadata(struct event *event)
     }
     if (strcmp(event->name, "thread_name")) return true;
     struct lane *lane = lane_of(event->check, event->pid, event->tid);
-    /* A lane with a name may get a better one later. */
+    /* A lane with a name may get a better name later. */
     if (lane->first_event && !lane->named)
         return BREACH(event, 3, "pid %u tid %u gets its name after its first event, on line %llu",
             lane->pid, lane->tid, (unsigned long long)lane->first_event);

@@ -1,6 +1,6 @@
 /* Judges flows: arrows from the slice of an `s` to the slice of an `f`, or from a slice with
  * flow_out to each slice with flow_in and the same bind_id. A slice with flow_out is kept as an s
- * at its begin, one with flow_in as an f. */
+ * at its begin, a slice with flow_in as an f. */
 #include "tools/custream/check/check.h"
 
 #define LINE(number) ((unsigned long long)(number))

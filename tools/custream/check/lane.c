@@ -121,8 +121,8 @@ const struct slice *lane_slice_at(const struct lane *lane, int64_t ts)
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts)
 {
     size_t behind = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts <= ts);
-    /* The last slice may have ended before ts: one that encloses ts stands a few places before
-     * it. */
+    /* The last slice may have ended before ts: a slice that encloses ts then stands a few places
+     * before. */
     for (int steps = 0; behind-- > 0 && steps < 4096; steps++)
         if (lane->slices[behind].end > ts) return &lane->slices[behind];
     return NULL;

@@ -22,7 +22,7 @@ struct judged {
     uint64_t line;
     const cJSON *whole, *totals;
     bool complete;
-    double part; /* 0: the file is the only one */
+    double part; /* 0: the trace has no parts */
 };
 
 #define BREACH(judged, rule, ...) check_breach((judged)->check, (judged)->line, rule, __VA_ARGS__)
@@ -283,7 +283,8 @@ static bool windows_part(const struct judged *j, const struct window *windows, i
     return true;
 }
 
-/* Judges recorded_us: all closed windows, and the open one until the trailer was written. */
+/* Judges recorded_us: the length of all closed windows, and of the open window until the trailer
+ * was written. */
 static bool recorded_time_agrees(
     const struct judged *j, const cJSON *said, const struct window *windows, int n)
 {
@@ -430,8 +431,8 @@ static void gpu_make(cJSON *totals, const struct check *check)
 }
 
 /* Adds the totals of a part. `before`: the totals of the part before this one, or NULL; `last`: the
- * totals that this part's last flush wrote, or NULL. When a part begins the oldest one is deleted,
- * so only `last` counts that one. */
+ * totals that this part's last flush wrote, or NULL. When a part begins, the oldest part is
+ * deleted, so only `last` counts the part that was deleted then. */
 static void part_make(cJSON *totals, struct check *check, const cJSON *before, const cJSON *last)
 {
     static const char *const of_deleted[] = {"parts_deleted", "recorded_in_deleted_parts"};
