@@ -3,8 +3,7 @@
  * 32 for an end of a span), and judged after the last event.
  *
  * Rules have the numbers of docs/command.md; 0 is the layout. In a file of packets, "line" is the
- * number of an event. @^ check/check.h|of rows; of totals.gpu category: of the rows; total: the
- * member of totals.gpu that counts them */
+ * number of an event. */
 #ifndef CS_TOOLS_CHECK_H
 #define CS_TOOLS_CHECK_H
 
@@ -51,7 +50,8 @@ struct async_end {
 
 enum { WORK_KINDS = 6 };
 extern const struct work_kind {
-    const char *category, *total; /* of rows; of totals.gpu */
+    /* category: of the rows; total: the member of totals.gpu that counts the rows */
+    const char *category, *total;
 } work_kinds[WORK_KINDS];
 
 /* A piece of GPU work. */

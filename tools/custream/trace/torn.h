@@ -36,10 +36,14 @@ struct torn {
     off_t from; /* where in a regular file reading began; -1: the file is not regular */
     bool all;   /* the file's end was read */
     bool packed, ours, flows, ended; /* ended: no more text comes; flows: text goes out unjudged */
-    bool early, bad; /* early: the last gzip member ends too early (cut, or torn by a write); bad:
-                        its data is wrong; bad without early: damage, not a tear */
-    bool spare, all_spare; /* spare: the gzip member has room in its header; all_spare: the first
-                              member has it too */
+    /* early: the gzip data breaks off, in a member that was cut or over which a write was going on.
+     * bad: the gzip data is wrong; with `early` that is such a tear, without `early` it is
+     * damage. */
+    bool early, bad;
+    /* spare: the header of the newest gzip member has an extra field, which of our members only the
+     * trailer's has. all_spare: the first member's header has an extra field too, so `spare` tells
+     * nothing. */
+    bool spare, all_spare;
     z_stream stream;
     /* bytes of the file, from in_from on; in[in_at..in_end) are still to be unpacked */
     unsigned char *in;
