@@ -34,8 +34,8 @@ struct flow_end {
     uint64_t id, line;
     const struct lane *lane;
     char phase; /* s, t or f */
-    bool bound; /* the end is a slice with a bind_id; one such slice begins an arrow, any number end
-                   it */
+    bool bound; /* the end is a slice with a bind_id; one such slice begins an arrow, any number of
+                   slices end it */
 };
 
 /* An end of an async span or of a stream's life. */
@@ -158,7 +158,7 @@ struct event {
     struct lane *lane;
 };
 
-/* Judges one event, whose numbers are raw texts. False: it breaks a rule. */
+/* Judges one event, whose numbers are raw texts. False: the event breaks a rule. */
 bool check_event(struct check *check, uint64_t line, struct yyjson_val *event);
 /* Reads a natural number up to `max`. False: the value is no such number. */
 bool natural_in(struct yyjson_val *value, double max, uint64_t *number);
@@ -170,8 +170,8 @@ void lanes_free(struct check *check);
 void lanes_sort(struct check *check);
 /* Judges rule 4, after lanes_sort(): the slices of a lane nest. */
 void lanes_judge(struct check *check);
-/* Of the slices that start at ts, returns the one on the lowest line; NULL: none starts then. To be
- * called after lanes_sort(). */
+/* Returns, of the slices that start at ts, the slice on the lowest line; NULL: no slice starts
+ * then. To be called after lanes_sort(). */
 const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
 /* Returns some slice in which ts lies; NULL: ts lies in none. To be called after lanes_sort(). */
 const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);

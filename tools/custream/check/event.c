@@ -1,4 +1,4 @@
-/* Judges one event alone, and keeps what this folder's other files need to judge several
+/* Judges one event alone, and keeps what this folder's other files need to judge several events
  * together. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/lanes.h"

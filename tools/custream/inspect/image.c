@@ -198,7 +198,7 @@ static void entry_take(struct elf_file *file, const GElf_Dyn *entry, uint64_t ta
     }
 }
 
-/* Takes the dynamic entries, in two passes: DT_STRTAB may be the last one. Returns DT_FLAGS_1. */
+/* Takes the dynamic entries, in two passes: DT_STRTAB may be the last entry. Returns DT_FLAGS_1. */
 static uint64_t entries_take(struct elf_file *file, const GElf_Phdr *part)
 {
     Elf_Data *data =
@@ -324,8 +324,9 @@ static void libraries_section(void *of, const struct section *section)
     if (has(bytes, section->size, "libcudart.so")) image->names_cudart = true;
 }
 
-/* Looks for the mark of a runtime first, then for names. In a file with a CUDA runtime names do not
- * count: the runtime has all of the driver's, even those that the program does not use. */
+/* Looks for the mark of a runtime first, then for names. In a file with a CUDA runtime, names do
+ * not count: the runtime has the names of all functions of the driver, even of functions that the
+ * program does not use. */
 static void texts_read(struct elf_file *file)
 {
     struct image *image = file->image;

@@ -38,7 +38,7 @@ struct api_call {
     enum api_stream stream;
 };
 
-/* Returns the call of that name; NULL: custream does not know it. */
+/* Returns the call of that name; NULL: custream knows no such call. */
 const struct api_call *api_find(const char *name);
 
 enum image_kind { IMAGE_PROGRAM, IMAGE_LIBRARY, IMAGE_OBJECT /* .o, not linked yet */ };

@@ -42,7 +42,7 @@ struct verdict {
     const char *obstacle;
     char *interpreter;   /* for a script: the words behind "#!", or "python3" */
     struct strings sees; /* the calls and work that custream will see, one phrase each */
-    struct strings run;  /* command lines; the first is the one to type */
+    struct strings run;  /* command lines; the first is to be typed */
     const char *audit;   /* the command line in `run` that has --default-stream=audit; NULL: none */
 };
 

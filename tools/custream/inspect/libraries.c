@@ -166,8 +166,8 @@ static struct loaded *room_for_one(struct tree *tree)
     return memset(&tree->loaded[tree->count], 0, sizeof *tree->loaded);
 }
 
-/* Whether a library with this name is loaded already, or known to be missing. As for the loader,
- * the name may be the one by which the library was needed, or its SONAME. */
+/* Whether a library with this name is loaded already, or known to be missing. As for the loader, a
+ * library has two names: the name by which it was needed, and its SONAME. */
 static bool is_loaded(const struct tree *tree, const char *name)
 {
     for (size_t i = 0; i < tree->count; i++) {

@@ -41,7 +41,7 @@ static void list_put(const char *label, const struct strings *list, size_t most)
     if (list->count) words_put(label, text);
 }
 
-/* Writes the names of up to three functions, or how many they are. */
+/* Writes the names of up to three functions, or how many functions there are. */
 static void functions_put(
     char *text, size_t size, const struct image *image, enum api_stream stream)
 {

@@ -80,7 +80,7 @@ static void listener_ask(void *of, struct peer *found)
 }
 
 /* Reads the answers of all processes that were asked. With `command`, a process that does not
- * answer is left out with a complaint; NULL: without one. */
+ * answer is left out with a complaint; NULL: without a complaint. */
 static void listeners_hear(const char *command, struct listeners *listeners, bool about)
 {
     static char answer[CS_CONTROL_ANSWER];

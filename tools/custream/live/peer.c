@@ -135,8 +135,8 @@ static int filters_of(int pid)
     return status_number(pid, "Seccomp_filters", &n) || status_number(pid, "Seccomp", &n) ? n : 0;
 }
 
-/* Compares with the filters of this command: in a container, the container's filters apply to
- * both. */
+/* Compares the process's filters with the filters of this command: in a container, the container's
+ * filters apply to both processes. */
 bool peer_has_shut_itself_in(int pid)
 {
     const char state = state_of(pid);

@@ -12,7 +12,7 @@ struct peer {
     char namespace_[64];
     int uid;    /* the user whose files the process may open (its fsuid); -1: not known */
     int fd;     /* the connection; -1: there is none */
-    long until; /* when waiting ends, by peer_clock_ms(); 0: 20 seconds after it began */
+    long until; /* when waiting ends, by peer_clock_ms(); 0: 20 seconds after waiting began */
     char error[512];
 };
 

@@ -141,7 +141,8 @@ static size_t begun(struct recording *all, size_t count)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (all[i].state == ASKED) hear(&all[i], 0); /* its time is over: fails at once */
+        /* the time for the answer is over: hear() fails at once */
+        if (all[i].state == ASKED) hear(&all[i], 0);
         if (all[i].state != REFUSED) all[kept++] = all[i];
     }
     return kept;
@@ -340,6 +341,6 @@ static int record_chosen(const struct choice *choice, struct listeners *chosen)
 
 int command_record(int argc, char **argv)
 {
-    struct choice choice = {0}; /* time 0: it records until Ctrl-C */
+    struct choice choice = {0}; /* time 0: the processes record until Ctrl-C */
     return choice_run(NAME, &choice, "", argc, argv, record_chosen);
 }

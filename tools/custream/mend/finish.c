@@ -57,7 +57,8 @@ cJSON *finish_part_before(const char *path, int fd)
 
 /* --- a file --- */
 
-/* Puts a new file in the trace's place. False: it failed, or there is no room for a second file. */
+/* Puts a new file in the trace's place. False: writing failed, or there is no room for a second
+ * file. */
 static bool put_anew(const char *path, int fd, const struct mended *mended)
 {
     struct statvfs about;
@@ -140,7 +141,7 @@ cJSON *finish_file(const char *path, struct file_id id, const char *by, int ring
         if (part >= 0) close(part);
     }
     if (is && (!by || !flock(fd, LOCK_EX | LOCK_NB)))
-        trailer = finish_open(path, fd, by, rings); /* nobody else writes to it, says the lock */
+        trailer = finish_open(path, fd, by, rings); /* by the lock, nobody else writes the file */
     close(fd);
     return trailer;
 }

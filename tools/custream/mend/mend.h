@@ -27,7 +27,7 @@ struct rings {
     size_t used;             /* bytes of the buffer */
     off_t end;               /* where the trace's events end */
     uint64_t rows, left_out; /* rows: records of which mend_make() made rows; left_out: records of
-                                which it could not */
+                                which no row could be made */
 };
 struct rings_why {
     char text[256]; /* "": the trace has no rings, or has all that they have */

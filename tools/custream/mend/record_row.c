@@ -123,8 +123,8 @@ static bool end(struct row_text *row, struct record_lane *lane, int64_t to)
     return true;
 }
 
-/* Adds a row with the lane's name if there is none yet: it has to come before the lane's first
- * event. */
+/* Adds a row with the lane's name if there is no such row yet: the row has to come before the
+ * lane's first event. */
 static void name_lane(struct record_lane *lane)
 {
     static struct row_text row;

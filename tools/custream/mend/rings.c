@@ -253,7 +253,7 @@ static void thread_rows(
     for (uint64_t n = untold(rings, page, &from), i = 0; i < n; i++) {
         const off_t place = (off_t)(at + cs_rings_page(&rings->head) + (from + i) % size * CS_SLOT);
         const bool good = pread(rings->fd, &record, sizeof record, place) == (ssize_t)sizeof record;
-        if (good && record.call & CS_CALL_MUTED) continue; /* a rule of the policy leaves it out */
+        if (good && record.call & CS_CALL_MUTED) continue; /* left out by a rule of the policy */
         if (good && record.call == CS_CALL_SITE) continue;
         if (good && record_row(lane, &record)) rings->rows++;
         else rings->left_out++;

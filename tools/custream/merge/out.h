@@ -1,4 +1,5 @@
-/* The merged file: written under a temporary name beside it, and renamed once it is whole. */
+/* The merged file: written under a temporary name in the same folder, and renamed once it is
+ * whole. */
 #ifndef CS_MERGE_OUT_H
 #define CS_MERGE_OUT_H
 

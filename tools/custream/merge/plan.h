@@ -116,7 +116,8 @@ int64_t time_merged(const struct process *process, int64_t ts);
 
 /* Returns the group of that pid; NULL: the file has none. */
 const struct group *group_of(const struct file *file, struct yyjson_val *pid);
-/* Returns the value at a JSON pointer below a kept member of the file; NULL: it has none. */
+/* Returns the value at a JSON pointer below a kept member of the file; NULL: there is no such
+ * value. */
 struct yyjson_val *kept_at(const struct file *file, enum kept kept, const char *path);
 /* Returns the number of the range in which the id lies. */
 int id_range(uint64_t id);

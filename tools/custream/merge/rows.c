@@ -14,7 +14,7 @@ struct writing {
     struct shapes shapes; /* only if the merge has a window */
     struct rope text;
     uint64_t rows;
-    bool written; /* a row was written, of this file or of one before it */
+    bool written; /* a row was written, of this file or of a file before it */
 };
 
 enum { VALUE_TEXT = 40 };

@@ -21,7 +21,7 @@ struct window {
         uint32_t below; /* the place of the slice around this one, + 1 */
     } *open;
     size_t open_count, open_capacity;
-    uint32_t unused;     /* a free place in `open`, + 1; its `below` is the next free one */
+    uint32_t unused;     /* a free place in `open`, + 1; its `below` is the next free place, + 1 */
     struct numbers tops; /* by key_of(): the place of the innermost slice that is open, + 1 */
     /* by key_of(): 1 if one end lies in the window; for a range, how many ends are at slices that
      * stay */

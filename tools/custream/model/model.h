@@ -145,7 +145,7 @@ struct loss {
     bool closed;   /* the time lies outside of a window: nothing was to be recorded */
 };
 
-/* Numbers and texts of header and trailer; for several parts, of the newest one. */
+/* Numbers and texts of header and trailer; for several parts, of the newest part. */
 struct facts {
     struct fact {
         text value; /* 0: the fact is a number */
@@ -376,7 +376,7 @@ struct late {
 
 /* Two streams that ran one after the other for one cause. */
 struct pair {
-    uint32_t first, second; /* first: the stream that was at work; second: the one that waited */
+    uint32_t first, second; /* first: the stream that was at work; second: the stream that waited */
     enum cause cause;
     uint32_t times;
     uint32_t late; /* index in `lates` of the work that lost the most */

@@ -41,7 +41,8 @@ static const struct point nothing = {
 /* The points that new work on a stream has before it, one for each kind of obstacle. */
 struct front {
     struct point own, event;
-    uint32_t context; /* index of struct domain; NONE: the legacy stream orders nothing for it */
+    /* index of struct domain; NONE: the legacy stream orders nothing for the stream */
+    uint32_t context;
 };
 
 /* A context, in which the legacy default stream and blocking streams wait for each other. */

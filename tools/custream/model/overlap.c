@@ -9,7 +9,7 @@ struct timeline {
     int64_t *end;          /* by the same place: when this work and all before it had ended */
     int64_t *busy;         /* by the same place: how long any work up to this one ran */
     uint32_t count;
-    uint32_t cursor; /* the place of the last answer: the next one is near it */
+    uint32_t cursor; /* the place of the last answer: the next answer is near */
 };
 
 struct timelines {
@@ -99,7 +99,7 @@ static int64_t begin_at(const struct timeline *timeline, const struct run *run, 
 }
 
 /* Returns the place of the last work that had begun at `at`; NONE. Searches from the cursor, in
- * steps that double, then by halves: most answers are near the last one. */
+ * steps that double, then by halves: most answers are near the answer before. */
 static uint32_t timeline_last(struct timeline *timeline, const struct run *run, int64_t at)
 {
     if (!timeline->count || begin_at(timeline, run, 0) > at) return NONE;

@@ -240,10 +240,8 @@ static uint32_t piece_pop(struct pieces *pieces, text name)
 static uint32_t piece_before(struct pieces *pieces, const struct run *run, text name, size_t i)
 {
     const struct range *piece = &run->ranges[i];
-    if (piece->id)
-        return numbers_get(
-            &pieces->first, name, NONE); /* a process range's id is unique, and pieces of several
-                                            ranges may begin at once */
+    /* a process range's id is unique, and pieces of several ranges may begin at once */
+    if (piece->id) return numbers_get(&pieces->first, name, NONE);
     if (!piece->continued) return NONE;
     for (uint32_t range; (range = piece_pop(pieces, name)) != NONE;)
         if (piece->begin - run->ranges[range].end <= PIECES_APART_NS) return range;

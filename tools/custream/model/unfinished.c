@@ -126,7 +126,8 @@ struct pass {
     struct groups callbacks;
 };
 
-/* Returns the graph of a launch whose nodes are shown one by one; 0: they are not. */
+/* Returns the graph of a launch whose nodes are shown one by one; 0: the nodes are not shown, or
+ * the call launches no graph. */
 static uint32_t graph_of_nodes(const struct run *run, const struct call *call)
 {
     const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
@@ -337,7 +338,8 @@ static uint32_t writer_of(const struct queues *q, uint32_t wait)
     return NONE;
 }
 
-/* Whether the call gets no GPU record: it was to have none, or none were taken at that time. */
+/* Whether the call gets no GPU record: it was to have none, or no records were taken at that
+ * time. */
 static bool is_untimed(const struct run *run, const struct call *call)
 {
     if (!call->awaited) return true;

@@ -1,5 +1,5 @@
-/* The operations that had not ended when the trace ended: the first one of each stream, what it
- * waits for, and whether streams wait for each other in a circle.
+/* The operations that had not ended when the trace ended: the first such operation of each stream,
+ * what it waits for, and whether streams wait for each other in a circle.
  *
  * A stream is a queue: if an operation has ended, all before it have ended too, on its own stream
  * and on the streams that it waited for. Ends are known from GPU records, host functions, and waits

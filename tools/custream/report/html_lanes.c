@@ -101,8 +101,8 @@ static void fill_add(struct fill *fill, int class, double from, double to)
 }
 
 /* Returns the class that takes most of a column. *height: how many steps of the column are filled;
- * 0: none. `full`: how often pieces of each class fill the column before completely; this call
- * makes it that of this column. */
+ * 0: none. `full`: how many pieces of each class fill the column before as a whole; this call
+ * changes these numbers to those of `column`. */
 static int column_class(const struct fill *fill, int column, double full[CLASSES], int *height)
 {
     int most = 0;
@@ -182,8 +182,8 @@ static int by_lane(const void *left, const void *right, void *of)
         run->streams[*(const uint32_t *)left].lane, run->streams[*(const uint32_t *)right].lane);
 }
 
-/* Returns the streams of a device that have work: first the STREAMS_SHOWN ones with the most work,
- * in the order of their lanes. *count: how many. */
+/* Returns the streams of a device that have work: first the STREAMS_SHOWN streams with the most
+ * work, in the order of their lanes. *count: how many streams. */
 static uint32_t *streams_of(const struct run *run, size_t device, size_t *count)
 {
     uint32_t *streams = NULL;

@@ -5,7 +5,8 @@
 
 enum { INDENT = 7, LINE = 4096 };
 
-/* Writes a paragraph behind its label, if it has one; writes nothing if the text is empty. */
+/* Writes a paragraph, behind its label unless the label is ""; writes nothing if the text is
+ * empty. */
 static __attribute__((format(printf, 4, 5))) void line_put(
     FILE *file, const struct print *print, const char *label, const char *format, ...)
 {

@@ -73,8 +73,8 @@ int output_print(const struct output *output, printer *const printers[FORMS], st
 /* --- conditions --- */
 
 /* Conditions of `--fail-if`: "METRIC RELATION VALUE", as "idle_host > 20%", or "finding CS101". If
- * two reports are compared, a value with a sign is the change of the metric since the earlier one:
- * "gpu_busy > +5%" is relative to the earlier value, "wall > +10ms" is a difference. */
+ * two reports are compared, a value with a sign is the change of the metric since the earlier
+ * report: "gpu_busy > +5%" is relative to the earlier value, "wall > +10ms" is a difference. */
 enum { CONDITION_MAX = 512 }; /* a message's bytes, at most */
 
 struct conditions {

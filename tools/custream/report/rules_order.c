@@ -9,7 +9,8 @@ struct toll {
     /* the indices in the model's lates and idles of the late work and the idle time that lost the
      * most; NONE */
     uint32_t late, idle;
-    uint32_t streams, last; /* for a rule about several streams: how many, and one of them */
+    /* for a rule about several streams: how many streams, and the last of these */
+    uint32_t streams, last;
 };
 
 struct search {

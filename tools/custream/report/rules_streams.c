@@ -29,7 +29,7 @@ enum { PRIORITIES = 16 };
 struct priorities {
     struct {
         int priority;
-        int64_t end; /* when the last of its work so far ended */
+        int64_t end; /* when the last work of this priority so far ended */
     } of[PRIORITIES];
     size_t count;
     bool met; /* two priorities had work enqueued and not done at the same time */

@@ -100,7 +100,7 @@ static bool ended_in(const struct work *work, const struct call *call)
 }
 
 /* Returns the work that a wait waited for; NONE: nothing that still ran. Work that ends after the
- * wait does not count: another thread enqueued it meanwhile, or it is another device's. */
+ * wait does not count: another thread enqueued it meanwhile, or the work is another device's. */
 static uint32_t ended_wait(const struct front *front, const struct call *call)
 {
     const struct run *run = front->run;

@@ -1,5 +1,5 @@
 /* The ranges that the program named (NVTX), how long the GPU was busy with the work of their calls,
- * and how long it was idle because their threads did something else. */
+ * and how long the GPU was idle because their threads did something else. */
 #include "tools/custream/report/inside.h"
 
 enum { RANGE_GPU_BUSY, RANGE_IDLE_HOST, ROWS_SHOWN = 20 };

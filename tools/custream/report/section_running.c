@@ -439,7 +439,7 @@ static const char *unread(const struct running *r)
                 : NULL;
 }
 
-/* Says why listed work may have ended after all; NULL: it has not. */
+/* Says why listed work may have ended after all; NULL: nothing suggests that. */
 static const char *not_told(const struct running *r)
 {
     const struct run *run = r->run;

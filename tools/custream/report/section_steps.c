@@ -24,8 +24,8 @@ enum {
 struct step_reader {
     const struct run *run;
     const struct idles *idles;
-    size_t *device_idles; /* by device: the index in idles of its first row; its last row is the one
-                             before the next device's first */
+    size_t *device_idles; /* by device: the index in idles of its first row; its last row stands
+                             right before the first row of the next device */
 };
 
 /* The share of the mean by which the slowest step must be longer: less may be chance. */
@@ -151,7 +151,8 @@ struct steps {
     uint32_t *levels; /* by place in `ranges`: how many ranges enclose each */
     struct step {
         const char *name;
-        uint32_t thread, times, slowest; /* slowest: the number of the slowest one, from 0 */
+        /* slowest: the number of the slowest of these steps, from 0 */
+        uint32_t thread, times, slowest;
         double total, mean, spread;
         int64_t slowest_ns;
         const char *different;
@@ -162,7 +163,7 @@ struct steps {
 /* --- names --- */
 
 /* Returns the length of a name without the number at its end, for "ProfilerStep#12" and "step 12".
- * If no number is set off from the word before it, this is the whole length. */
+ * Returns the whole length if no number is set off from the word before it. */
 static size_t stem_length(const char *name)
 {
     const size_t all = strlen(name);

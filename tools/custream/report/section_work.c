@@ -122,7 +122,8 @@ static void launches_count(struct tallies *tallies, const struct run *run)
     }
 }
 
-/* Scales a row's total up to about that of all its launches. Without a timed launch: no total. */
+/* Scales a row's total up to about the time of all its launches. A row without a timed launch gets
+ * no total. */
 static void totals_estimate(struct tallies *tallies)
 {
     for (size_t i = 0; i < tallies->count; i++) {

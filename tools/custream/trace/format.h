@@ -1,5 +1,5 @@
-/* Tells which formats ("schemaVersion") of our traces are read, and what older ones do not say. A
- * trace made from others has the lowest of their formats. */
+/* Tells which formats ("schemaVersion") of our traces are read, and what older formats do not say.
+ * A trace made from other traces has the lowest of their formats. */
 #ifndef CS_TRACE_FORMAT_H
 #define CS_TRACE_FORMAT_H
 
@@ -20,7 +20,7 @@ bool format_says(unsigned format, enum format_member member);
 const char *format_unknown(unsigned format);
 
 /* Whether traces of the format are read; if not, `error` says so. 0: the trace names no format, and
- * counts as one of the oldest. */
+ * counts as a trace of the oldest format. */
 bool format_read(unsigned format, char *error, size_t size);
 
 #endif

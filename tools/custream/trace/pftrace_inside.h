@@ -98,7 +98,7 @@ struct records {
     uint64_t last_key;
     size_t count, capacity;
 };
-/* Returns the key's record; a new one is zeros. */
+/* Returns the key's record; a new record is zeros. */
 void *record_of(struct records *records, uint64_t key, size_t size);
 
 struct sequence {

@@ -34,7 +34,7 @@ bool reader_take(struct reader *reader, int fd);
 int reader_bytes(struct reader *reader, const char **at, size_t *length);
 /* Returns how many bytes of the file on the disk were read. */
 uint64_t reader_offset(const struct reader *reader);
-/* Whether the file begins as one in Perfetto's own format. */
+/* Whether the file begins as a file in Perfetto's own format. */
 bool reader_is_packets(struct reader *reader);
 /* Returns the next piece of a file in Perfetto's own format; PFTRACE_NONE: the file has ended, or
  * reader->error says what is wrong. */

@@ -66,7 +66,8 @@ static void let_go_of_the_program(const struct watched *watched)
 
 /* --- in run --- */
 
-/* Moves the descriptor above 2, so that it never stands for a standard one that was closed. */
+/* Moves the descriptor above 2, so that it never stands for a standard descriptor that was
+ * closed. */
 static int above(int fd)
 {
     const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

@@ -47,8 +47,8 @@ static bool is_whole(const struct cs_verdict *v)
            !v->untimed && !cs_verdict_has_gaps(v) && !v->gpu_cause;
 }
 
-/* Tells the default-stream audit of a process that could not tell it itself. `brief`: only lost
- * orders. */
+/* Tells the default-stream audit of a process that could not tell the audit itself. `brief`: only
+ * lost orders. */
 static void tell_audit(const cJSON *trailer, bool brief)
 {
     const cJSON *audit = member_of(trailer, "defaultStreamAudit");

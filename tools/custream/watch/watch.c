@@ -43,8 +43,8 @@ struct pidfd_info_64 {
 #endif
 
 /* Opens the pidfd and the stat file, which tell how the process ends. The pidfd of the socket
- * (Linux 6.5) never means a later process with the same number; from Linux 6.16 on the socket has
- * one for a dead process too. */
+ * (Linux 6.5) never means a later process with the same number. From Linux 6.16 on, the socket of a
+ * dead process has a pidfd too. */
 static struct ending ending_of(int socket, pid_t pid)
 {
     char file[64];
@@ -125,7 +125,7 @@ static const char *ending_name(struct ending *ending, char *room, size_t size)
 /* A process that uses CUDA: from its connection to its end. */
 struct process {
     struct process *next;
-    int fd; /* -1: it has hung up */
+    int fd; /* -1: the process has hung up */
     pid_t pid;
     struct ending ending;
     bool quiet, ended; /* ended: the library has finished the file */
@@ -135,7 +135,7 @@ struct process {
     char *path;   /* NULL: no file so far */
     struct file_id id;
     int folder; /* the file's folder, if the path leads the watcher to another one; else -1 */
-    int rings;  /* the memfd of its rings; -1: it has none */
+    int rings;  /* the memfd of the process's rings; -1: there is none */
 };
 
 static struct watch {
@@ -256,7 +256,7 @@ static void report_over(void)
     watch.asks = -1;
 }
 
-/* Begins the report, only once. Returns whether one is being made. */
+/* Begins the report, only once. Returns whether a report is being made. */
 static bool report_begins(void)
 {
     if (!watch.watched->plan.report || watch.reporting >= 0) return watch.reporting >= 0;
