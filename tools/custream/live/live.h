@@ -78,7 +78,7 @@ struct extract {
     const char *trace;             /* the trace's path, as the process names it */
     struct file_id file;           /* the device and inode of the trace */
     unsigned long long base;       /* the trace's baseTimeNanoseconds; 0: not known */
-    unsigned long long events_end; /* so many bytes of the file never change; 0: not known */
+    unsigned long long events_end; /* so many first bytes never change; 0: not known */
     unsigned parts;                /* how many parts the process keeps; 0: the trace is one file */
     int64_t from, until;           /* the span, in ns of the wall clock */
     int kept; /* extract_keep()'s copy, for when the file cannot be read any more; 0 or -1: none */

@@ -303,8 +303,8 @@ extern const struct cause_info cause_info[CAUSES];
  * streams, some share a queue, and work waits behind the work of another stream. */
 enum { HARDWARE_QUEUES = 8 };
 
-/* The longest time that work may take to begin once nothing holds it: launches take 3 to 10 us, a
- * wait between streams 2 to 5 (docs/report.md). */
+/* The longest time that work may take to begin once nothing holds it (docs/report.md). Launches
+ * take up to 10 us, waits between streams up to 5. */
 enum { LATENCY_NS = 100 * 1000 };
 
 /* When a piece of work could have begun at the earliest, and what held it until then. */
@@ -390,7 +390,7 @@ struct overlap {
     size_t pair_count, pair_capacity;
 };
 
-/* Work that begins within this time after its release is not late: launches take 2 to 10 us. */
+/* Work that begins within this time after its release is not late: launches take up to 10 us. */
 enum { RELEASE_NS = 20000 };
 
 void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds,
