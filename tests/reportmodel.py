@@ -86,6 +86,8 @@ class Model:
         """Host functions of a stream run in the order in which they were enqueued. Those that went into a graph are not seen running."""
         ran = {}
         for row in sorted(self.trace.host(cat="cs_callback"), key=lambda e: e["ts"]):
+            if "cs.stream" not in row["args"]:
+                continue  # its stream was destroyed before it ran, and is not known any more
             ran.setdefault((row["args"].get("cs.device", 0), row["args"]["cs.stream"]), []).append(end_of(row))
         for op in ops:
             if op.kind == "host" and ran.get(op.stream):
