@@ -53,9 +53,9 @@ class Story:
         ends = f"{memory} -> Device" if way == "HtoD" else f"Device -> {memory}"
         return self.work(call or f"cuMemcpy{way}Async_v2", stream, at, began, lasted, kind="gpu_memcpy", name=f"Memcpy {way} ({ends})", bytes=4096, **more)
 
-    def callback(self, stream, at, began, lasted):
+    def callback(self, stream, at, began, lasted, thread=MAIN):
         """cuLaunchHostFunc at `at`, and its function."""
-        self.call("cuLaunchHostFunc", at, **self.on(stream))
+        self.call("cuLaunchHostFunc", at, thread=thread, **self.on(stream))
         if not any(row["tid"] == CALLBACKS for row in self.metas):
             self.metas.append(meta("thread_name", HOST, CALLBACKS, "app (callbacks)"))
         self.rows.append(slice_("cs_callback", "callback", HOST, CALLBACKS, began, lasted, **{**self.on(stream), "delay_us": round(began - at, 3)}))

@@ -286,10 +286,10 @@ def test_text(write):
     def run(number, **parts):
         return write(story(**parts), run=number)
     text = custream("diff", run(1), run(2, kernel=150)).stdout
-    assert text.startswith("Before: app (process 4242).\nAfter: app (process 4242).\nGPU 0 (GPU): ")
+    assert text.startswith("After took 2.600 ms, Before 2.100 ms: 1.24 times as long.\nBefore: app (process 4242).\nAfter: app (process 4242).\nGPU 0 (GPU): ")
     assert re.search(r"\nWhat changed\n\n.*\nkernel  work  \+500\.0 us  1\.000 ms  1\.500 ms +10 +10  100\.0 us  150\.0 us\n\nWhat follows", text, re.S), text
     several = custream("diff", *[run(i) for i in range(4)], "--after", *[run(i, kernel=150) for i in range(4)]).stdout
-    assert several.startswith("Before: 4 runs of app; times are those of the middle one.\n")
+    assert several.startswith("After took 2.600 ms, Before 2.100 ms: 1.24 times as long.\nBefore: 4 runs of app; times are those of the middle one.\n")
     assert re.search(r"\nkernel  work  \+500\.0 us  (1\.000 ms +){3}1\.500 ms +1\.500 ms +1\.500 ms\n", several), several
 
 

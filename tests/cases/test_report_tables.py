@@ -23,7 +23,7 @@ def test_run(tmp_path):
     made.call("cuStreamQuery", 22, 1, WORKER, **{"cs.stream": 15})
     tables = report(tmp_path, made)
     assert only(tables["run"]) == {"program": "app", "pid": HOST, "rank": None, "source": "cupti", "wall_ns": 25000, "calls": 3, "works": 1, "sample": None, "threads": 2,
-                                   "streams": 2, "unused_streams": 1, "whole": "yes", "lost_calls": 0, "lost_works": 0}
+                                   "streams": 2, "unused_streams": 1, "whole": "yes", "lost_calls": 0, "lost_works": 0, "host": ""}
 
 
 WHOLE = [

@@ -32,7 +32,8 @@ static const struct column finding_columns[] = {
     {"id", "finding", UNIT_TEXT, COLUMN_NAMES, 0},
     {"title", "title", UNIT_TEXT, 0, 0},
     {"stream", "stream", UNIT_TEXT, COLUMN_NAMES, 0},
-    {"cost_ns", "cost", UNIT_NS, 0, 0},
+    {"gain_low_ns", "gains", UNIT_NS, 0, 0},
+    {"gain_high_ns", "at most", UNIT_NS, 0, 0},
     {"times", "times", UNIT_COUNT, 0, 0},
     {"evidence", "seen", UNIT_TEXT, 0, 0},
     {"remedy", "to do", UNIT_TEXT, 0, 0},
@@ -109,7 +110,7 @@ static void add_findings(struct report *report)
     struct table *findings = report_table(
         report, "findings", "What to change, the most expensive first", COLUMNS(finding_columns));
     static const char *const texts[] = {"CS101",
-        "Work on the default stream holds other streams back", "stream 7 (default)", "", "",
+        "Work on the default stream holds other streams back", "stream 7 (default)", "", "", "",
         "The kernel \"k\" on stream 13 was ready and waited for Memcpy HtoD on the legacy default "
         "stream, which nothing else asked for.",
         "Name a stream in the copy, or run with CUSTREAM_DEFAULT_STREAM=per-thread.",
@@ -117,10 +118,11 @@ static void add_findings(struct report *report)
     for (int i = 0; i < 2; i++) {
         struct cell *row = table_row(findings);
         for (size_t c = 0; c < sizeof texts / sizeof *texts; c++) row[c].text = texts[c];
-        row[3].number = 3204567;
-        row[4].number = 12;
+        row[3].number = 1204567;
+        row[4].number = 3204567;
+        row[5].number = 12;
     }
-    findings->note = "Costs are upper bounds.";
+    findings->note = "Gains do not add up.";
     findings->shown = 1;
 }
 

@@ -9,11 +9,11 @@
 /* The options of all commands, as enum flag numbers them. Commands that share a number spell the
  * option the same: FLAG_JSON is --json in each. */
 #define FLAGS(_) \
-    _(AFTER) _(AGAINST) _(ALIGN) _(ALL) _(BATCHES) _(BRIEF) _(CLOCKS) _(CSV) _(DURATION) \
+    _(AFTER) _(AGAINST) _(ALIGN) _(ALL) _(BATCHES) _(BRIEF) _(CLOCKS) _(CRITICAL_PATH) _(CSV) _(DURATION) \
     _(ENGINE) _(FAIL_IF) _(HOST) _(HTML) _(IN) _(IN_PLACE) _(JSON) _(LAST) _(MASTER) \
     _(NO_BROWSER) _(NO_COLOR) _(OFFLINE) _(OUTPUT) _(PARQUET) _(PID) _(PIN) _(POLICY) _(PORT) \
     _(PRINT_URL) _(PROGRAM) _(RANGE) _(FROM_BYTE) _(RANK) _(RANKS) _(REPORT) _(RUN) _(SCHEMA) \
-    _(SECTION) _(STAY) _(WHOLE) _(WINDOW) _(YES)
+    _(SECTION) _(STAY) _(WHAT_IF) _(WHOLE) _(WINDOW) _(YES)
 enum flag {
     FLAG_WORD = 1, /* no option but a word; only with order '-' of flags_next() */
     FLAG_HELP,

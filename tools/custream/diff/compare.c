@@ -21,7 +21,7 @@ const struct subject subjects[] = {
     {"host_waits", "wait", LIST_FOLLOWS, .value = "blocked_ns", .times = "times", .gpu = true},
     {"calls", "call", LIST_FOLLOWS, .value = "total_ns", .times = "times"},
     {"metrics", "metric", LIST_METRICS, .value = "value"},
-    {"findings", "finding", LIST_FINDINGS, .value = "cost_ns", .times = "times", .gpu = true},
+    {"findings", "finding", LIST_FINDINGS, .value = "gain_high_ns", .times = "times", .gpu = true},
 };
 const size_t subject_count = sizeof subjects / sizeof *subjects;
 
@@ -115,6 +115,8 @@ static void ran_add(
             .files = files,
             .program = keep(to, table_text(run, 0, "program")),
             .whole = keep(to, table_text(run, 0, "whole")),
+            .host = keep(to, table_text(run, 0, "host")),
+            .gpu = keep(to, table_text(report_find(report, "devices"), 0, "name")),
             .pid = table_number(run, 0, "pid"),
             .wall = table_number(run, 0, "wall_ns")});
     to->side_runs[side]++;
@@ -167,7 +169,7 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
 static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, COLUMN_NAMES, 0},
     {"unit", "unit", UNIT_TEXT, 0, 0}, {"value", "value", UNIT_COUNT, 0, 0}};
 static const struct column finding_columns[] = {{"id", "id", UNIT_TEXT, COLUMN_NAMES, 0},
-    {"title", "finding", UNIT_TEXT, 0, 0}, {"cost_ns", "costs", UNIT_NS, 0, 0},
+    {"title", "finding", UNIT_TEXT, 0, 0}, {"gain_high_ns", "gain", UNIT_NS, 0, 0},
     {"times", "times", UNIT_COUNT, 0, 0}};
 
 static void report_end(struct comparison *of, enum side side)

@@ -57,8 +57,8 @@ struct entry {
 struct ran {
     enum side side;
     unsigned files;
-    text program, whole;
-    double pid, wall; /* wall: ns */
+    text program, whole, host, gpu; /* gpu: the name of its first one */
+    double pid, wall;               /* wall: ns */
 };
 
 /* A GPU's span and busy time in each run. */

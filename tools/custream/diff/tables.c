@@ -12,6 +12,8 @@ static const struct column run_columns[] = {
     {"files", "files", UNIT_COUNT, 0, 0},
     {"wall_ns", "duration", UNIT_NS, 0, 0},
     {"whole", "whole", UNIT_TEXT, 0, 0},
+    {"host", "host", UNIT_TEXT, 0, 0},
+    {"gpu", "GPU", UNIT_TEXT, 0, 0},
 };
 
 static const struct column device_columns[] = {
@@ -58,7 +60,7 @@ static const struct column finding_columns[] = {
     {"stream", "where", UNIT_TEXT, COLUMN_NAMES, 0},
     {"state", "state", UNIT_TEXT, 0, 0},
     {"title", "title", UNIT_TEXT, 0, 0},
-    {"cost_ns", "cost at most", UNIT_NS, 0, 0},
+    {"gain_high_ns", "gain", UNIT_NS, 0, 0},
     {"times", "times", UNIT_COUNT, 0, 0},
     {"evidence", "evidence", UNIT_TEXT, 0, 0},
     {"remedy", "remedy", UNIT_TEXT, 0, 0},
@@ -84,7 +86,8 @@ static void runs_table(struct report *report, const struct comparison *of)
         const struct ran *ran = &of->runs[r];
         TABLE_PUT(table, run_columns, CELL(side_name[ran->side]), CELL(++number[ran->side]),
             CELL(comparison_text(of, ran->program)), CELL(ran->pid), CELL(ran->files),
-            CELL(ran->wall), CELL(comparison_text(of, ran->whole)));
+            CELL(ran->wall), CELL(comparison_text(of, ran->whole)),
+            CELL(comparison_text(of, ran->host)), CELL(comparison_text(of, ran->gpu)));
     }
 }
 

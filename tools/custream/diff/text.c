@@ -39,6 +39,74 @@ static void side_put(
     }
 }
 
+/* How long the runs of a side took, in ns. */
+struct walls {
+    double least, middle, most;
+};
+
+static int by_number(const void *a, const void *b)
+{
+    return ORDER(*(const double *)a, *(const double *)b);
+}
+
+static struct walls walls_of(const struct table *runs, enum side side)
+{
+    double *walls = array_zeros(runs->row_count + 1, sizeof *walls);
+    size_t count = 0;
+    for (size_t row = 0; row < runs->row_count; row++)
+        if (!strcmp(table_text(runs, row, "side"), side_name[side]))
+            walls[count++] = table_number(runs, row, "wall_ns");
+    qsort(walls, count, sizeof *walls, by_number);
+    const struct walls found = {walls[0], walls[count / 2], walls[count ? count - 1 : 0]};
+    free(walls);
+    return found;
+}
+
+/* Says first how much faster or slower the program is, if no run of one side is as long as one of
+ * the other, and what a finding that is gone or new was worth. Returns whether it is. */
+static bool speed_put(FILE *file, const struct print *print, const struct table *runs)
+{
+    const double much = 1.1;
+    const struct walls before = walls_of(runs, BEFORE), after = walls_of(runs, AFTER);
+    const bool faster = after.most * much < before.least, slower = before.most * much < after.least;
+    const struct table *findings = report_find(print->report, "findings");
+    char line[SENTENCE_MAX], shown[2][SHOWN_MAX];
+    if (!faster && !slower) return false;
+    size_t n = cs_append(line, sizeof line, 0, "After took %s, Before %s: %.2f times as %s.",
+        value_show(shown[0], UNIT_NS, after.middle), value_show(shown[1], UNIT_NS, before.middle),
+        faster ? before.middle / after.middle : after.middle / before.middle,
+        faster ? "fast" : "long");
+    for (size_t row = 0; findings && row < findings->row_count; row++) {
+        const bool is_gone = !strcmp(table_text(findings, row, "state"), "gone");
+        const double gain = table_number(findings, row, "gain_high_ns");
+        if (is_gone != faster || isnan(gain)) continue;
+        cs_append(line, sizeof line, n, " %s is %s (%s), alone worth %s.", is_gone ? "Gone" : "New",
+            table_text(findings, row, "id"), table_text(findings, row, "title"),
+            value_show(shown[0], UNIT_NS, gain));
+        break;
+    }
+    text_put_wrapped(file, line, print->columns, 0, 0);
+    return true;
+}
+
+/* Says on which machines the two sides ran, if these differ. */
+static void machines_put(FILE *file, const struct print *print, const struct table *runs)
+{
+    static const char *const keys[][2] = {{"host", "hosts"}, {"gpu", "GPUs"}};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        const char *one = "", *other = "";
+        for (size_t row = 0; row < runs->row_count; row++) {
+            const char *name = table_text(runs, row, keys[k][0]);
+            if (!*one) one = name;
+            if (*name && strcmp(name, one) != 0) other = name;
+        }
+        char line[SENTENCE_MAX];
+        snprintf(line, sizeof line, "The runs are of different %s: %.100s and %.100s.", keys[k][1],
+            one, other);
+        if (*other) text_put_wrapped(file, line, print->columns, 0, 0);
+    }
+}
+
 /* A unit for times. All are rounded to its thousandths, so that shown busy and idle times add
  * up. */
 struct scale {
@@ -141,21 +209,24 @@ static void changes_put(FILE *file, const struct print *print, const char *key)
 void print_diff_text(FILE *file, const struct print *print)
 {
     static const char *const of_finding[] = {
-        "state", "id", "title", "stream", "cost_ns", "times", NULL};
+        "state", "id", "title", "stream", "gain_high_ns", "times", NULL};
     const struct report *report = print->report;
     const struct table *runs = report_find(report, "runs"),
                        *devices = report_find(report, "devices"),
                        *changed = report_find(report, "changed");
     setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() needs it for characters outside ASCII */
+    const bool speed = speed_put(file, print, runs);
     for (int side = 0; side < SIDES; side++) side_put(file, print, runs, (enum side)side);
+    machines_put(file, print, runs);
     for (size_t row = 0; row < devices->row_count; row++) device_put(file, print, devices, row);
     if (!devices->row_count)
         text_put_wrapped(file, "GPU work is not compared: not every run has some in its trace.",
             print->columns, 0, 0);
     if (!changed->row_count)
         text_heading_put(file, print,
-            report_find(report, "perhaps")->row_count ? "Nothing is certain to have changed."
-                                                      : "Nothing changed.");
+            speed                                       ? "What else changed is not certain."
+            : report_find(report, "perhaps")->row_count ? "Nothing is certain to have changed."
+                                                        : "Nothing changed.");
     changes_put(file, print, "changed");
     changes_put(file, print, "follows");
     changes_put(file, print, "perhaps");

@@ -61,9 +61,8 @@ struct order {
     size_t domain_count;
     struct point *records; /* the last record of each event, by the index in `events` */
     size_t record_count, record_capacity;
-    struct numbers events;   /* index in `records`, by an event's number */
-    struct groups callbacks; /* by stream */
-    uint32_t *next_callback; /* by stream: the place of its next callback */
+    struct numbers events; /* index in `records`, by an event's number */
+    uint32_t *callback_of; /* by call */
 };
 
 static struct point later(struct point a, struct point b)
@@ -245,18 +244,11 @@ static void order_wait(struct order *o, uint32_t index)
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
 }
 
-/* Holds the stream's later work until the last host function enqueued before the call returned has
- * ended. The calls of host functions enqueued earlier are lost. */
 static void order_host_function(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
-    const uint32_t *place = o->callbacks.members;
-    uint32_t *next = &o->next_callback[call->stream], before = *next;
-    while (*next < o->callbacks.begins[call->stream + 1] &&
-           o->run->callbacks[place[*next]].enqueued <= call->end)
-        ++*next;
-    if (*next == before) return; /* the function was captured, or its run is not recorded */
-    const int64_t end = o->run->callbacks[place[*next - 1]].end;
+    if (!o->callback_of || o->callback_of[index] == NONE) return;
+    const int64_t end = o->run->callbacks[o->callback_of[index]].end;
     struct front *front = &o->fronts[call->stream];
     front->own = later(
         front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION, no_value});
@@ -310,19 +302,16 @@ struct hold *order_make(const struct run *run)
     struct order o = {.run = run,
         .holds = array_zeros(run->work_count, sizeof *o.holds),
         .fronts = array_zeros(run->stream_count, sizeof *o.fronts),
-        .callbacks = GROUPS(run->stream_count, run->callbacks, run->callback_count, stream),
-        .next_callback = array_zeros(run->stream_count, sizeof *o.next_callback)};
+        .callback_of = host_functions_of(run)};
     for (size_t i = 0; i < run->work_count; i++)
         o.holds[i] = (struct hold){
             run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};
     domains_make(&o);
-    for (size_t s = 0; s < run->stream_count; s++) o.next_callback[s] = o.callbacks.begins[s];
     for (size_t i = 0; i < run->call_count; i++) order_call(&o, (uint32_t)i);
     numbers_free(&o.events);
     free(o.records);
     free(o.domains);
     free(o.fronts);
-    free(o.next_callback);
-    groups_free(&o.callbacks);
+    free(o.callback_of);
     return o.holds;
 }

@@ -148,6 +148,116 @@ struct host_wait *host_waits_make(const struct run *run)
     return waits;
 }
 
+/* --- host functions --- */
+
+uint32_t *host_functions_of(const struct run *run)
+{
+    if (!run->callback_count) return NULL;
+    struct groups callbacks =
+        GROUPS(run->stream_count, run->callbacks, run->callback_count, stream);
+    uint32_t *of = array_none(run->call_count);
+    uint32_t *next = array_zeros(run->stream_count, sizeof *next); /* places in callbacks.members */
+    for (size_t s = 0; s < run->stream_count; s++) next[s] = callbacks.begins[s];
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        if (call_kind(call) != CS_KIND_HOSTFN || call->stream == NONE || call->result ||
+            call->captured)
+            continue;
+        uint32_t *at = &next[call->stream], before = *at;
+        while (*at < callbacks.begins[call->stream + 1] &&
+               run->callbacks[callbacks.members[*at]].enqueued <= call->begin)
+            ++*at;
+        if (*at > before) of[i] = callbacks.members[*at - 1];
+    }
+    free(next);
+    groups_free(&callbacks);
+    return of;
+}
+
+/* --- memory --- */
+
+/* Names of allocating calls that the call table does not have, as other tools spell them. */
+static const char *const allocating[] = {"cudaMalloc", "cudaFree", "cudaMallocHost",
+    "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch", "cuMemAlloc_v2",
+    "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuMemAllocManaged"};
+
+bool call_allocates(const struct run *run, const struct call *call)
+{
+    if (call_kind(call) == CS_KIND_MEMORY)
+        return call->stream == NONE && !call_how(call, CS_HOW_PREFETCHES);
+    for (size_t i = 0; call->call == CS_CALL_NONE && i < sizeof allocating / sizeof *allocating;
+        i++)
+        if (!strcmp(text_in(run, call->name), allocating[i])) return true;
+    return false;
+}
+
+/* --- the steady part --- */
+
+static int by_length(const void *a, const void *b)
+{
+    return ORDER(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+/* Returns the longest series of begins without a pause. A pause is longer than PAUSE times the
+ * middle time between two begins, and than twice the OFTEN-th longest: what comes so often is a
+ * pause between steps. */
+static struct steady longest_series(const int64_t *begins, size_t count)
+{
+    enum { PAUSE = 50, OFTEN = 5 };
+    int64_t *between = array_zeros(count, sizeof *between);
+    for (size_t i = 1; i < count; i++) between[i - 1] = begins[i] - begins[i - 1];
+    qsort(between, count - 1, sizeof *between, by_length);
+    const int64_t middle = PAUSE * between[(count - 1) / 2], often = 2 * between[count - OFTEN],
+                  pause = middle > often ? middle : often;
+    free(between);
+    size_t from = 0, best_from = 0, best_to = 0;
+    for (size_t i = 1; i <= count; i++)
+        if (i == count || begins[i] - begins[i - 1] > pause) {
+            if (i - from > best_to - best_from) best_from = from, best_to = i;
+            from = i;
+        }
+    return (struct steady){begins[best_from], begins[best_to - 1]};
+}
+
+static bool is_computing(const struct work *work)
+{
+    return work->kind == WORK_KERNEL || work->kind == WORK_GRAPH;
+}
+
+struct steady steady_part(const struct run *run)
+{
+    enum { LEAST = 10 };
+    struct tallies kernels = {0};
+    struct steady steady = {run->begin, run->end};
+    for (size_t i = 0; i < run->work_count; i++)
+        if (is_computing(&run->works[i]))
+            tally_add(
+                tally_of(&kernels, run->works[i].name), run->works[i].end - run->works[i].begin);
+    tallies_sort(&kernels);
+    size_t k = 0;
+    while (k < kernels.count && kernels.rows[k].times < LEAST) k++;
+    if (k < kernels.count) {
+        int64_t *begins = array_zeros(kernels.rows[k].times, sizeof *begins), end = 0;
+        size_t count = 0;
+        for (size_t i = 0; i < run->work_count; i++) {
+            const struct work *work = &run->works[i];
+            if (is_computing(work) && work->name == kernels.rows[k].key)
+                begins[count++] = work->call == NONE ? work->begin : run->calls[work->call].begin;
+        }
+        qsort(begins, count, sizeof *begins, by_length);
+        steady = longest_series(begins, count);
+        for (size_t i = 0; i < run->work_count; i++) {
+            const struct work *work = &run->works[i];
+            const int64_t called = work->call == NONE ? work->begin : run->calls[work->call].begin;
+            if (called <= steady.end && work->end > end) end = work->end;
+        }
+        steady.end = end;
+        free(begins);
+    }
+    tallies_free(&kernels);
+    return steady;
+}
+
 /* --- thread ranges --- */
 
 static const struct range *range_in(
@@ -177,6 +287,18 @@ void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
     for (uint32_t t = 0; t < run->thread_count; t++) parents_make(ranges, run, t);
 }
 
+uint32_t thread_place_at(
+    const struct thread_ranges *ranges, const struct run *run, uint32_t thread, int64_t at)
+{
+    const uint32_t first = ranges->by_thread.begins[thread],
+                   end = ranges->by_thread.begins[thread + 1],
+                   after = (uint32_t)FIRST_NOT(
+                       i, first, end, range_in(ranges, run, (uint32_t)i)->begin <= at);
+    uint32_t place = after > first ? after - 1 : NONE;
+    while (place != NONE && range_in(ranges, run, place)->end <= at) place = ranges->parent[place];
+    return place;
+}
+
 uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
     int64_t at, int64_t *until)
 {
@@ -186,8 +308,7 @@ uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *r
                        i, first, end, range_in(ranges, run, (uint32_t)i)->begin <= at);
     if (after < end && range_in(ranges, run, after)->begin < *until)
         *until = range_in(ranges, run, after)->begin;
-    uint32_t place = after > first ? after - 1 : NONE;
-    while (place != NONE && range_in(ranges, run, place)->end <= at) place = ranges->parent[place];
+    const uint32_t place = thread_place_at(ranges, run, thread, at);
     if (place == NONE) return NONE;
     if (range_in(ranges, run, place)->end < *until) *until = range_in(ranges, run, place)->end;
     return ranges->by_thread.members[place];

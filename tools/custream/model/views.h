@@ -40,6 +40,23 @@ struct host_wait *host_waits_make(const struct run *run);
  * done. */
 bool call_waits(const struct call *call);
 
+/* Returns, by call, the host function that the call enqueued, as an index in run->callbacks: the
+ * last one that was enqueued before the call began, as earlier ones belong to calls that are
+ * lost. NONE: it was captured, or its run is not recorded. NULL: no host function ran. The caller
+ * frees it. */
+uint32_t *host_functions_of(const struct run *run);
+
+/* Whether the call allocates or frees memory, and not in the order of a stream. */
+bool call_allocates(const struct run *run, const struct call *call);
+
+/* The part of a run in which it does its work again and again, without what comes before and
+ * behind: the longest series, without a pause, of the kernel or graph that took most time of those
+ * that ran ten times. The whole run: none ran ten times. */
+struct steady {
+    int64_t begin, end;
+};
+struct steady steady_part(const struct run *run);
+
 /* The ranges of each thread, as a stack: which one encloses which. */
 struct thread_ranges {
     struct groups by_thread;
@@ -47,7 +64,12 @@ struct thread_ranges {
 };
 
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run);
-/* Returns the thread's innermost range at `at`; NONE. *until is lowered to when that changes. */
+/* Returns the place in by_thread.members of the thread's innermost range at the time `at`; NONE:
+ * there is none. */
+uint32_t thread_place_at(
+    const struct thread_ranges *ranges, const struct run *run, uint32_t thread, int64_t at);
+/* Returns the innermost range of the thread at the time `at`; NONE: there is none. *until becomes
+ * earlier if the answer changes before it. */
 uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
     int64_t at, int64_t *until);
 void thread_ranges_free(struct thread_ranges *ranges);

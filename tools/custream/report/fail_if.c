@@ -7,7 +7,7 @@
 
 struct condition {
     const char *text; /* the argument, which must outlive the condition */
-    char name[32];    /* the metric's or finding's name */
+    char name[80];    /* the metric's or finding's name */
     bool finding;
     bool change;  /* the value has a sign */
     int relation; /* the index in `relations` */
@@ -47,6 +47,7 @@ static const char *read_name(struct condition *condition, const char *at)
     size_t length = 0;
     at = skip_blanks(at);
     while (isalnum((unsigned char)at[length]) || at[length] == '_') length++;
+    if (at[length] == '(' && strchr(at, ')')) length = (size_t)(strchr(at, ')') - at) + 1;
     snprintf(condition->name, sizeof condition->name, "%.*s", (int)length, at);
     return skip_blanks(at + length);
 }
@@ -156,8 +157,8 @@ static bool finding_holds(
     for (size_t row = 0; findings && row < findings->row_count; row++) {
         const struct finding finding = finding_at(report, row);
         if (strcmp(finding.id, condition->name)) continue;
-        snprintf(reason, CONDITION_MAX, "%s%s%s", finding.title, *finding.cost ? ": " : "",
-            finding.cost);
+        snprintf(reason, CONDITION_MAX, "%s%s%s", finding.title, *finding.gain ? ": " : "",
+            finding.gain);
         return true;
     }
     return false;

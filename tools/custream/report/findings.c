@@ -1,3 +1,5 @@
+#include "tools/custream/model/views.h"
+#include "tools/custream/model/what_if.h"
 #include "tools/custream/report/inside.h"
 
 #include <ctype.h>
@@ -5,63 +7,160 @@
 
 /* The list of all findings. docs/findings.md has a heading for each; an id never changes. */
 const struct rule rules[] = {
-    {"CS101", "the legacy default stream kept streams apart", look_legacy, IN_COSTS,
-        "give its work a stream of its own, made with CU_STREAM_NON_BLOCKING; or run with "
-        "CUSTREAM_DEFAULT_STREAM=audit, and if it finds nothing with "
-        "CUSTREAM_DEFAULT_STREAM=per-thread"},
-    {"CS102", "a blocking stream waited for the legacy default stream", look_blocking, IN_COSTS,
-        "make it with CU_STREAM_NON_BLOCKING (cudaStreamNonBlocking)"},
-    {"CS103", "the whole device is synchronised in a loop", look_synchronisation, IN_COSTS,
-        "wait for an event or a stream instead of the device, and enqueue the next work before "
-        "waiting"},
-    {"CS104", "synchronous copies", look_blocking_copies, IN_COSTS,
-        "use cuMemcpyAsync with pinned memory, and wait for it where the data is used"},
-    {"CS105", "copies from or to pageable memory", look_pageable, IN_COSTS,
-        "use pinned memory (cuMemHostAlloc, cudaMallocHost, pin_memory=True)"},
-    {"CS106", "memory is allocated or freed between launches", look_allocations, IN_COSTS,
-        "allocate once and keep it, or use cuMemAllocAsync and cuMemFreeAsync (a memory pool)"},
-    {"CS107", "many short kernels, and the GPU waits for their launches", look_launches, IN_COSTS,
-        "put them into a CUDA graph, or do more work in one kernel"},
+    {"CS101", "the legacy default stream kept streams apart", look_legacy, PRICED,
+        .remedy =
+            "give its work a stream of its own, made with CU_STREAM_NON_BLOCKING; or run with "
+            "CUSTREAM_DEFAULT_STREAM=audit, and if it finds nothing with "
+            "CUSTREAM_DEFAULT_STREAM=per-thread",
+        .experiment = {.words = "no legacy"}},
+    {"CS102", "a blocking stream waited for the legacy default stream", look_blocking, PRICED,
+        .remedy = "make it with CU_STREAM_NON_BLOCKING (cudaStreamNonBlocking)",
+        .experiment = {.words = "no legacy"}},
+    {"CS103", "the whole device is synchronised in a loop", look_synchronisation, PRICED,
+        .remedy =
+            "wait for an event or a stream instead of the device, and enqueue the next work before "
+            "waiting",
+        .experiment = {.words = "no cuCtxSynchronize", .narrow = true}},
+    {"CS104", "synchronous copies", look_blocking_copies, PRICED,
+        .remedy = "use cuMemcpyAsync with pinned memory, and wait for it where the data is used",
+        .experiment = {.words = "copies do not block", .narrow = true}},
+    {"CS105", "copies from or to pageable memory", look_pageable, PRICED,
+        .remedy = "use pinned memory (cuMemHostAlloc, cudaMallocHost, pin_memory=True)",
+        .experiment = {.words = "pinned", .narrow = true, .further = "pinned and ahead"}},
+    {"CS106", "memory is allocated or freed between launches", look_allocations, PRICED,
+        .remedy =
+            "allocate once and keep it, or use cuMemAllocAsync and cuMemFreeAsync (a memory pool)",
+        .experiment = {.words = "allocations=0", .narrow = true}},
+    {"CS107", "many short kernels, and the GPU waits for their launches", look_launches, PRICED,
+        .remedy = "put them into a CUDA graph, or do more work in one kernel",
+        .experiment = {.words = "graph", .narrow = true}},
     {"CS108", "a wait for an event that was recorded long before, or never", look_stale_waits,
-        PARTLY_IN_CALLS, "record the event behind the work that the wait is for, every time"},
-    {"CS109", "waits for events that order nothing", look_idle_waits, IN_COSTS,
-        "leave out cuStreamWaitEvent where the stream's own order is enough"},
+        PARTLY_IN_CALLS,
+        .remedy = "record the event behind the work that the wait is for, every time"},
+    {"CS109", "waits for events that order nothing", look_idle_waits, PRICED,
+        .remedy = "leave out cuStreamWaitEvent where the stream's own order is enough"},
     {"CS110", "streams or events made in a loop, or never destroyed", look_objects, PARTLY_IN_CALLS,
-        "make them once and use them again; destroy them at the end"},
+        .remedy = "make them once and use them again; destroy them at the end"},
     {"CS111", "more streams had work at once than there are hardware queues", look_hardware_queues,
-        IN_COSTS, "use at most 8 streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32"},
+        PRICED,
+        .remedy = "use at most 8 streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32"},
     {"CS112", "priorities without effect", look_priorities, ANYWAY,
-        "ask for a priority in cuCtxGetStreamPriorityRange; it only counts while other streams "
-        "have work"},
+        .remedy =
+            "ask for a priority in cuCtxGetStreamPriorityRange; it only counts while other streams "
+            "have work"},
     {"CS113", "a loop that asks again and again whether work is done", look_spinning, IN_CALLS,
-        "wait by cuEventSynchronize (with CU_EVENT_BLOCKING_SYNC) or do other work between"},
-    {"CS114", "copies in both directions, one after the other", look_copy_engines, IN_COSTS,
-        "put copies to the device and from it on two streams, with two buffers"},
+        .remedy =
+            "wait by cuEventSynchronize (with CU_EVENT_BLOCKING_SYNC) or do other work between"},
+    {"CS114", "copies in both directions, one after the other", look_copy_engines, PRICED,
+        .remedy = "put copies to the device and from it on two streams, with two buffers",
+        .experiment = {.words = "no copies"}},
     {"CS115", "calls failed", look_failed, IN_CALLS,
-        "read the result of every call; an error of earlier work may come back from a later call"},
-    {"CS116", "host functions held a stream", look_host_functions, IN_COSTS,
-        "do less in cuLaunchHostFunc: wake a thread, and let the stream go on"},
+        .remedy = "read the result of every call; an error of earlier work may come back from a "
+                  "later call"},
+    {"CS116", "host functions held a stream", look_host_functions, PRICED,
+        .remedy = "do less in cuLaunchHostFunc: wake a thread, and let the stream go on",
+        .experiment = {.words = "host functions=0", .narrow = true}},
+    {"CS117", "the GPU waits for the program's own code", look_own_code, PRICED,
+        .remedy = "do it on other threads, ahead of time, or on the GPU",
+        .experiment = {.words = "own code=0", .narrow = true}},
+    {"CS118", "several threads share a stream", look_shared_streams, PRICED,
+        .remedy = "give each thread a stream of its own; for the default stream, run with "
+                  "CUSTREAM_DEFAULT_STREAM=per-thread",
+        .experiment = {.words = "per-thread"}},
+    {"CS119", "small kernels run one after the other", look_small_kernels, PRICED,
+        .remedy =
+            "put kernels that do not need each other on several streams, or into one graph with "
+            "branches; or make one larger kernel of them",
+        .experiment = {.words = "two at once", .further = "side by side"}},
+    {"CS120", "waits for events keep streams apart", look_events, PRICED,
+        .remedy = "if a stream does not need what it waits for, leave out cuStreamWaitEvent "
+                  "(wait_stream); "
+                  "or record the event earlier",
+        .experiment = {.words = "no events"}},
+    {"CS121", "the host waits for a stream or an event in a loop", look_stream_waits, PRICED,
+        .remedy = "enqueue the next work before waiting, and read results later",
+        .experiment = {.words = "no stream waits", .narrow = true, .further = "no waits"}},
+    {"CS122", "kernels and copies wait for each other on a stream", look_copies, PRICED,
+        .remedy = "copy the next data on a stream of its own while kernels run, with two buffers",
+        .experiment = {.words = "no copies"}},
+    {"CS123", "the GPU is busy all the time", look_full, ANYWAY,
+        .remedy = "make these kernels faster, or give them less to do"},
+    {"CS124", "the GPU waits for the host", look_host, PRICED,
+        .remedy = "enqueue work earlier, from another thread, or as a CUDA graph",
+        .experiment = {.words = "host=0"}},
+    {"CS125", "threads wait for each other", look_locks, PRICED,
+        .remedy = "hold a lock for the launch only and not for the wait, or give threads queues",
+        .experiment = {.words = "no locks"}},
 };
 const size_t rule_count = sizeof rules / sizeof *rules;
+_Static_assert(sizeof rules / sizeof *rules <= 64, "a bit a rule");
 
-/* The share of its device's time that a find must have cost to be worth a change of the program. */
-static const double WORTH_SHARE = 0.005;
+/* The share of the run's steady part that a gain must be, to be worth a change of the program. */
+static const double WORTH_SHARE = 0.01;
 enum { EVIDENCE_MAX = 16 << 10 };
 
-void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times,
+static const char *place_name(struct findings *to, const struct subject *place)
+{
+    switch (place->kind) {
+    case PLACE_DEVICE: return find_device(to, place->number);
+    case PLACE_THREAD: return find_thread(to, place->number);
+    case PLACE_STREAM: return find_stream(to, place->number);
+    default: return place->words;
+    }
+}
+
+/* Returns the gain of an experiment at this place. */
+static struct gain priced(struct findings *to, const struct subject *place, const char *words)
+{
+    struct what_if what = {0};
+    struct gain gain = {0, 0};
+    char error[512];
+    if (to->replay && what_if_read(&what, &to->of->run, words, error)) {
+        if (to->rule->experiment.narrow && place->kind == PLACE_THREAD)
+            what.change.where = OF_THREAD;
+        if (to->rule->experiment.narrow && place->kind == PLACE_STREAM)
+            what.change.where = OF_STREAM;
+        what.change.place = place->number;
+        what.change.from = to->steady.begin;
+        what.change.to = to->steady.end;
+        gain_of(&gain, to->replay, to->of->holds, &what.change, what.split);
+    }
+    what_if_free(&what);
+    return gain;
+}
+
+void finding(struct findings *to, struct subject place, double bound, uint64_t times,
     const char *format, ...)
 {
     char evidence[EVIDENCE_MAX];
     va_list args;
-    if (to->rule->shows == IN_COSTS) {
-        const struct span *span = &to->of->idles.devices[device];
-        if (!(cost >= WORTH_SHARE * (double)(span->end - span->begin))) return;
+    struct find find = {.rule = to->rule, .low = NAN, .high = NAN, .times = times};
+    struct find *last = to->count ? &to->rows[to->count - 1] : NULL;
+    if (to->rule->experiment.words && !to->rule->experiment.narrow && last &&
+        last->rule == to->rule) {
+        last->times += times; /* one experiment has changed all places */
+        return;
+    }
+    if (to->rule->experiment.words) {
+        const struct gain gain = priced(to, &place, to->rule->experiment.words),
+                          more = to->rule->experiment.further
+                                     ? priced(to, &place, to->rule->experiment.further)
+                                     : gain;
+        find.low = gain.low > 0 ? (double)gain.low : 0;
+        /* what only the second one gains is something else than was found */
+        const bool counts = more.high > gain.high && (double)gain.high >= to->worth;
+        find.high = (double)(counts ? more.high : gain.high);
+    } else if (!isnan(bound)) find.low = 0, find.high = bound;
+    if (to->rule->shows == PRICED && !(find.high >= to->worth)) {
+        if (to->replay) to->minor |= UINT64_C(1) << (to->rule - rules);
+        return;
     }
     va_start(args, format);
     vsnprintf(evidence, sizeof evidence, format, args);
     va_end(args);
-    array_add(to->rows, to->count, to->capacity,
-        (struct find){to->rule, place, cost, times, report_text(to->report, "%s", evidence)});
+    find.place = place_name(to, &place);
+    find.evidence = report_text(to->report, "%s", evidence);
+    array_add(to->rows, to->count, to->capacity, find);
 }
 
 const char *find_stream(struct findings *to, uint32_t stream)
@@ -83,11 +182,11 @@ const char *find_thread(struct findings *to, uint32_t thread)
     return thread_label(to->report, &to->of->run, thread);
 }
 
-static int by_cost(const void *left, const void *right)
+static int by_gain(const void *left, const void *right)
 {
     const struct find *a = left, *b = right;
-    const double cost_a = isnan(a->cost) ? -1 : a->cost, cost_b = isnan(b->cost) ? -1 : b->cost;
-    return ORDER(cost_b, cost_a) ?: ORDER(a->rule, b->rule) ?: ORDER(b->times, a->times);
+    const double gain_a = isnan(a->high) ? -1 : a->high, gain_b = isnan(b->high) ? -1 : b->high;
+    return ORDER(gain_b, gain_a) ?: ORDER(a->rule, b->rule) ?: ORDER(b->times, a->times);
 }
 
 /* --- the table --- */
@@ -96,10 +195,12 @@ static const struct column columns[] = {
     {"id", "id", UNIT_TEXT, COLUMN_NAMES, 0},
     {"title", "finding", UNIT_TEXT, 0, 0},
     {"stream", "where", UNIT_TEXT, COLUMN_NAMES, 0},
-    {"cost_ns", "costs at most", UNIT_NS, 0, 0},
+    {"gain_low_ns", "gains", UNIT_NS, 0, 0},
+    {"gain_high_ns", "at most", UNIT_NS, 0, 0},
     {"times", "times", UNIT_COUNT, 0, 0},
     {"evidence", "evidence", UNIT_TEXT, 0, 0},
     {"remedy", "remedy", UNIT_TEXT, 0, 0},
+    {"what_if", "experiment", UNIT_TEXT, 0, 0},
     {"page", "page", UNIT_TEXT, 0, 0},
 };
 
@@ -127,32 +228,92 @@ static const char *rules_in_calls(struct report *report, enum shows shows)
     return list;
 }
 
-static const char *nothing_found(struct report *report, const struct run *run)
+static const char no_replay[] = "Calls of GPU work are missing, so no gain is known.";
+
+static const char *nothing_found(struct report *report, const struct findings *found)
 {
+    const struct run *run = &found->of->run;
     if (run_sample(run))
         return "The rules that need no GPU times found nothing to change; the tables say the rest.";
-    if (run_has_times(run)) return "No rule found anything to change; the tables say the rest.";
+    if (found->replay) return "No rule found anything to change; the tables say the rest.";
+    if (run_has_times(run))
+        return report_text(report, "%s Other rules found nothing; see the tables.", no_replay);
     return report_text(report,
         "Without GPU times only %s could be judged, and %s in part: they found nothing to change. "
         "The tables say the rest.",
         rules_in_calls(report, IN_CALLS), rules_in_calls(report, PARTLY_IN_CALLS));
 }
 
+/* Returns the gain of all experiments that found something, at once. Of those that split streams
+ * only the one with the largest gain takes part. */
+static double gain_together(const struct findings *found)
+{
+    struct what_if all = {0};
+    struct gain gain = {0, 0};
+    double split_gain = 0;
+    char error[512];
+    for (size_t i = 0; found->replay && i < found->count; i++) {
+        struct what_if one;
+        const char *words = found->rows[i].rule->experiment.words;
+        if (!words) continue;
+        if (what_if_read(&one, &found->of->run, words, error)) {
+            change_add(&all.change, &one.change);
+            if (one.split != SPLIT_NONE && found->rows[i].high > split_gain) {
+                split_gain = found->rows[i].high;
+                all.split = one.split;
+            }
+        }
+        what_if_free(&one);
+    }
+    all.change.from = found->steady.begin;
+    all.change.to = found->steady.end;
+    if (found->replay) gain_of(&gain, found->replay, found->of->holds, &all.change, all.split);
+    return (double)gain.high;
+}
+
+/* Says what is not in the table. */
+static const char *note_of(struct findings *found)
+{
+    size_t priced_rows = 0;
+    const char *minor = "";
+    uint64_t only = found->minor;
+    for (size_t row = 0; row < found->count; row++)
+        only &= ~(UINT64_C(1) << (found->rows[row].rule - rules));
+    for (size_t i = 0; i < rule_count; i++)
+        if (only >> i & 1)
+            minor = report_text(found->report, "%s%s%s", minor, *minor ? ", " : "", rules[i].id);
+    if (!found->replay && run_has_times(&found->of->run)) return no_replay;
+    const char *note = "A gain is how much shorter the run is when it is played again with the "
+                       "change. Gains do not add up: two findings may gain the same time.";
+    for (size_t i = 0; i < found->count; i++)
+        priced_rows += found->rows[i].rule->experiment.words != NULL;
+    if (priced_rows > 1)
+        note = report_text(found->report, "%s All together gain about %s.", note,
+            SHOWN(UNIT_NS, gain_together(found)));
+    return *minor ? report_text(
+                        found->report, "%s Below 1 %% of the run's steady part: %s.", note, minor)
+                  : note;
+}
+
 void section_findings(struct report *report, const struct model *of)
 {
     struct findings found = {.of = of, .report = report};
+    found.steady = steady_part(&of->run);
+    if (run_has_times(&of->run)) found.replay = replay_make(&of->run, of->holds);
+    found.worth = WORTH_SHARE * (double)(found.steady.end - found.steady.begin);
     for (found.rule = rules; found.rule < rules + rule_count; found.rule++)
         found.rule->look(&found);
-    if (found.count) qsort(found.rows, found.count, sizeof *found.rows, by_cost);
+    if (found.count) qsort(found.rows, found.count, sizeof *found.rows, by_gain);
     struct table *table = TABLE_NEW(report, "findings", "What to change", columns);
-    table->note =
-        "Costs are upper bounds. Two findings may cost the same time: costs do not add up.";
+    table->note = note_of(&found);
+    replay_free(found.replay);
     table->shown = 20;
-    table->none = nothing_found(report, &of->run);
+    table->none = nothing_found(report, &found);
     for (size_t i = 0; i < found.count; i++) {
         const struct find *find = &found.rows[i];
         TABLE_PUT(table, columns, CELL(find->rule->id), CELL(find->rule->title), CELL(find->place),
-            CELL(find->cost), CELL(find->times), CELL(find->evidence), CELL(find->rule->remedy),
+            CELL(find->low), CELL(find->high), CELL(find->times), CELL(find->evidence),
+            CELL(find->rule->remedy), CELL(find->rule->experiment.words),
             CELL(page_of(report, find->rule->id)));
     }
     free(found.rows);

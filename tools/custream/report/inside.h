@@ -2,6 +2,7 @@
 #ifndef CS_REPORT_INSIDE_H
 #define CS_REPORT_INSIDE_H
 
+#include "tools/custream/model/views.h"
 #include "tools/custream/report/report.h"
 
 /* Returns why a table that needs all work's times is empty: "Absent: ..."; NULL: it is not. */
@@ -11,6 +12,14 @@ const char *sample_note(struct report *report, const struct run *run);
 typedef void section(struct report *report, const struct model *of);
 section section_run, section_idle, section_overlap, section_host, section_streams, section_work,
     section_calls, section_ranges, section_steps, section_findings;
+
+/* Adds the table "what_if": what the run would take with each of these changes. False: one of them
+ * cannot be made; the message has been printed in `command`'s name. */
+bool section_what_if(struct report *report, const struct model *of, const char *command,
+    const char *const *changes, size_t count);
+
+/* Adds the table "critical_path": what the run's longest path goes through, the longest first. */
+void section_critical_path(struct report *report, const struct model *of);
 
 /* --- metrics --- */
 
@@ -28,17 +37,27 @@ double metric_value(const struct report *report, const char *key);
 /* --- findings --- */
 
 /*
- * Findings: a report's pieces of advice, one rule each. findings.c has the table of rules, and
- * makes the table of what was found; rules_*.c look for it, by theme.
+ * Findings: a report's pieces of advice, one rule each. findings.c has the table of rules, prices
+ * what they find and makes the table of it; rules_*.c look for it, by theme.
  *
- * A rule that lacks data finds nothing. A finding's cost is the idle or serialized time that would
- * go, at most: two findings' costs may be the same time, so they do not add up.
+ * Most rules are experiments: the run is played again without what was found, and the finding's
+ * gain is how much shorter it is then (model/replay.h). Two findings may gain the same time, so
+ * gains do not add up. A rule that lacks data finds nothing.
  */
+/* The thing that a finding is about. */
+struct subject {
+    enum { PLACE_WORDS, PLACE_DEVICE, PLACE_THREAD, PLACE_STREAM } kind;
+    uint32_t number;   /* index of the device, thread or stream */
+    const char *words; /* PLACE_WORDS: its name */
+};
+#define OF(kind, number) ((struct subject){PLACE_##kind, number, NULL})
+#define OF_WORDS(words)  ((struct subject){PLACE_WORDS, NONE, words})
+
 /* Something that a rule found. Its texts are the report's, or static. */
 struct find {
     const struct rule *rule;
-    const char *place; /* a stream's or thread's name; "": none */
-    double cost;       /* ns; NAN: not known */
+    const char *place; /* a name; "": none */
+    double low, high;  /* the gain in ns; NAN: not known */
     uint64_t times;
     const char *evidence;
 };
@@ -46,15 +65,19 @@ struct find {
 /* The list to which rules add what they find. */
 struct findings {
     const struct model *of;
-    struct report *report;   /* owns the texts */
+    struct report *report; /* owns the texts */
+    struct replay *replay; /* NULL: the run cannot be played again, so no experiment is made */
+    struct steady steady;
+    double worth;            /* a gain below this many ns is not worth a finding */
     const struct rule *rule; /* the rule that looks now */
     struct find *rows;
     size_t count, capacity;
+    uint64_t minor; /* by rule: a bit if something was found that is not worth a finding */
 };
 
-/* The ways in which rules find their subject: by lost time (IN_COSTS), by other facts about GPU
- * work (ANYWAY), or by calls, in part or alone. Only finds of IN_COSTS must have a cost. */
-enum shows { IN_COSTS, ANYWAY, PARTLY_IN_CALLS, IN_CALLS };
+/* How a rule finds its subject: by an experiment (PRICED), by other facts about GPU work (ANYWAY),
+ * or by calls, in part or alone. Only finds of PRICED have a gain. */
+enum shows { PRICED, ANYWAY, PARTLY_IN_CALLS, IN_CALLS };
 
 typedef void looker(struct findings *to);
 struct rule {
@@ -62,15 +85,20 @@ struct rule {
     looker *look;
     enum shows shows;
     const char *remedy;
+    struct {
+        const char *words;   /* as --what-if has them; NULL: there is no experiment */
+        bool narrow;         /* only the calls of the find's thread or stream are changed */
+        const char *further; /* a second one, which takes the remedy as far as it can go; or NULL */
+    } experiment;
 };
 extern const struct rule rules[];
 extern const size_t rule_count;
 
-/* Adds a find of the rule that looks now, with its evidence. For a rule of IN_COSTS, `device` is
- * the device that lost the time, and a find that cost too little of that device's time is left out.
- * For other rules it is a device or NONE. */
-void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times,
-    const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* Adds a find of the rule that looks now, with its evidence. One whose gain is not worth it is only
+ * counted. `bound`: the most that it can gain, in ns, for a rule of PRICED without an experiment;
+ * NAN otherwise. */
+void finding(struct findings *to, struct subject place, double bound, uint64_t times,
+    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Return names for evidence. A stream's name has its GPU, if there are several. */
 const char *find_stream(struct findings *to, uint32_t stream);
@@ -80,7 +108,9 @@ const char *find_thread(struct findings *to, uint32_t thread);
 /* The rules, in rules_*.c by theme. */
 looker look_legacy, look_blocking, look_hardware_queues, look_host_functions, look_stale_waits,
     look_idle_waits, look_synchronisation, look_blocking_copies, look_pageable, look_allocations,
-    look_launches, look_objects, look_spinning, look_failed, look_priorities, look_copy_engines;
+    look_launches, look_objects, look_spinning, look_failed, look_priorities, look_copy_engines,
+    look_own_code, look_shared_streams, look_small_kernels, look_events, look_stream_waits,
+    look_copies, look_full, look_host, look_locks;
 
 /* --- what printers share --- */
 
@@ -91,7 +121,7 @@ bool summary_line(const struct report *report, size_t number, char line[SUMMARY_
 /* A row of the table "findings", as text and page show it. */
 struct finding {
     const char *id, *title, *place, *evidence, *remedy, *page; /* "": none */
-    char cost[128]; /* "at most 3.205 ms, 10.2 % of the GPU's time (12 times)" */
+    char gain[128]; /* "about 3.205 ms, 10.2 % of the run (12 times)" */
 };
 struct finding finding_at(const struct report *report, size_t row);
 

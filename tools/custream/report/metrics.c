@@ -2,6 +2,7 @@
 
 #include "shim/base/append.h"
 #include "tools/custream/model/views.h"
+#include "tools/custream/model/what_if.h"
 
 /* A metric is the sum of a table's column. A share is this sum divided by the devices' spans. */
 static const struct metric {
@@ -83,8 +84,33 @@ void metrics_make(struct report *report, const struct model *of)
             UNIT_SHARE, idle_share(report, (enum cause)cause));
 }
 
+/* Reads "calls(NAME)", the metric of how often one call was made. False: the key is another. */
+static bool call_read(const char *key, char name[64])
+{
+    const size_t length = strlen(key);
+    if (strncmp(key, "calls(", 6) || key[length - 1] != ')' || length - 7 >= 64) return false;
+    snprintf(name, 64, "%.*s", (int)length - 7, key + 6);
+    return *name;
+}
+
+/* Returns 0 for a call that was never made: it is one that a gate may forbid. */
+static double calls_named(const struct report *report, const char *name)
+{
+    const struct table *calls = report_find(report, "calls");
+    double times = 0;
+    for (size_t row = 0; calls && row < calls->row_count; row++)
+        if (call_is_named(name, table_text(calls, row, "call")))
+            times += table_number(calls, row, "times");
+    return times;
+}
+
 bool metric_find(const char *key, enum unit *unit)
 {
+    char name[64];
+    if (call_read(key, name)) {
+        *unit = UNIT_COUNT;
+        return true;
+    }
     const size_t prefix = sizeof idle_prefix - 1;
     *unit = UNIT_SHARE;
     for (int cause = 0; cause < CAUSES; cause++)
@@ -103,6 +129,7 @@ void metric_keys(char *keys, size_t size)
     size_t n = 0;
     for (size_t m = 0; m < METRICS; m++)
         n = cs_append(keys, size, n, "%s%s", m ? ", " : "", metrics[m].key);
+    n = cs_append(keys, size, n, ", calls(NAME)");
     for (int cause = 0; cause < CAUSES; cause++)
         n = cs_append(keys, size, n, ", %s%s", idle_prefix, cause_info[cause].key);
 }
@@ -110,6 +137,8 @@ void metric_keys(char *keys, size_t size)
 double metric_value(const struct report *report, const char *key)
 {
     const struct table *table = report_find(report, "metrics");
+    char name[64];
+    if (call_read(key, name)) return calls_named(report, name);
     for (size_t row = 0; table && row < table->row_count; row++)
         if (!strcmp(table_text(table, row, "key"), key)) return table_number(table, row, "value");
     return NAN;

@@ -91,7 +91,7 @@ static void finding_put(FILE *file, const struct finding *finding)
     fputs("</span> ", file);
     html_put(file, finding->title);
     fputs("</h3>\n<dl>", file);
-    paragraph_put(file, "Costs", finding->cost);
+    paragraph_put(file, "Gains", finding->gain);
     paragraph_put(file, "Where", finding->place);
     paragraph_put(file, "Seen", finding->evidence);
     paragraph_put(file, "To do", finding->remedy);

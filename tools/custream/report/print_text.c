@@ -239,7 +239,7 @@ static void findings_put(FILE *file, const struct print *print, const struct tab
         fputs("  ", file);
         style_put(file, print, STYLE_HEADING, finding.title);
         fputc('\n', file);
-        paragraph_put(file, print, "Costs: ", finding.cost);
+        paragraph_put(file, print, "Gains: ", finding.gain);
         paragraph_put(file, print, "Where: ", finding.place);
         paragraph_put(file, print, "Seen: ", finding.evidence);
         paragraph_put(file, print, "To do: ", finding.remedy);

@@ -17,7 +17,9 @@ struct request {
     struct conditions conditions;
     const char **sections;
     size_t section_count, section_capacity;
-    bool brief;
+    const char **changes; /* the words of --what-if */
+    size_t change_count, change_capacity;
+    bool brief, path;
     char **files;
     int file_count;
 };
@@ -53,6 +55,9 @@ static int request_read(struct request *request, int argc, char **argv)
         if (flag == FLAG_FAIL_IF)
             status = conditions_add(&request->conditions, NAME, optarg, false);
         else if (flag == FLAG_SECTION) status = section_add(request, optarg);
+        else if (flag == FLAG_WHAT_IF)
+            array_add(request->changes, request->change_count, request->change_capacity, optarg);
+        else if (flag == FLAG_CRITICAL_PATH) request->path = true;
         else if (flag == FLAG_BRIEF) request->brief = true;
         else if (flag == FLAG_NO_COLOR) request->output.no_color = true;
         else
@@ -172,8 +177,23 @@ static int sections_judge(const struct request *request, const struct report *re
     return STATUS_OK;
 }
 
-static int report_print(const struct request *request, const struct made *made)
+/* Adds the tables that only options ask for. Without other sections, text shows these alone. */
+static int asked_put(struct request *request, struct made *made)
 {
+    const bool all = !request->section_count;
+    if (request->path) section_critical_path(&made->report, &made->model);
+    if (request->path && all) section_add(request, "critical_path");
+    if (!request->change_count) return STATUS_OK;
+    if (!section_what_if(
+            &made->report, &made->model, NAME, request->changes, request->change_count))
+        return STATUS_UNUSABLE;
+    return all ? section_add(request, "what_if") : STATUS_OK;
+}
+
+static int report_print(struct request *request, struct made *made)
+{
+    int status = asked_put(request, made);
+    if (status == STATUS_OK) status = sections_judge(request, &made->report);
     struct print print = {.report = &made->report,
         .of = &made->model,
         .files = request->files,
@@ -181,7 +201,6 @@ static int report_print(const struct request *request, const struct made *made)
         .sections = request->sections,
         .section_count = (int)request->section_count,
         .brief = request->brief};
-    int status = sections_judge(request, &made->report);
     if (status == STATUS_OK) status = output_print(&request->output, printers, &print);
     return status == STATUS_OK ? conditions_judge(&request->conditions, NAME, NULL, &made->report)
                                : status;
@@ -199,5 +218,6 @@ int command_report(int argc, char **argv)
     }
     conditions_free(&request.conditions);
     free(request.sections);
+    free(request.changes);
     return status;
 }

@@ -1,314 +1,289 @@
-/*
- * Rules about the host: things that it did while the GPU was idle, though the GPU need not have
- * waited for them; and launches that do not keep up with the GPU.
- *
- * If the host had not waited in a call, all that came after the call would have come earlier, by
- * the call's time. So the idle time after it would be shorter by that time, or by the host's part
- * of the idle time if that is less.
- */
-
+/* Rules about the host: what a thread does between the launches of work. Each counts the calls of
+ * one kind by thread or stream; the experiment tells what they cost. */
+#include "tools/custream/model/replay.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
-struct search {
-    struct findings *to;
-    const struct run *run;
-    struct host_wait *waits; /* by call */
-    struct numbers pageable; /* by a name's text: 1 if it names a copy of pageable memory, else 0 */
-    struct numbers allocates; /* the texts of calls that allocate or free */
+/* A rule that counts calls in the steady part. */
+struct calls_rule {
+    bool (*matches)(const struct run *run, const struct call *call);
+    bool by_stream; /* else by thread */
+    uint64_t least; /* how many calls of a place make a find, at least */
+    const char *what;
 };
 
-/* The call that is to blame for a gap, and its part of the gap. */
-struct blame {
-    int64_t cost;
-    uint32_t call; /* NONE: no call */
-};
-static const struct blame nobody = {0, NONE};
-
-typedef bool matcher(struct search *s, const struct call *call);
-
-/* A rule of this file. */
-struct host_rule {
-    struct blame (*blame)(struct search *s, const struct gap *gap, matcher *matches);
-    matcher *matches;                           /* the calls to blame */
-    uint32_t (*place)(const struct call *call); /* returns the call's thread or stream */
-    const char *(*name)(struct findings *to, uint32_t place);
-    uint64_t least;   /* how many gaps of a place make a find, at least */
-    const char *what; /* the begin of the evidence */
-    const char *(*more)(struct search *s, uint32_t place); /* the end of the evidence; NULL: none */
-};
-
-static uint32_t thread_of(const struct call *call) { return call->thread; }
-static uint32_t stream_of(const struct call *call) { return call->stream; }
-static int64_t duration(const struct call *call) { return call->end - call->begin; }
-static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* --- all rules --- */
-
-static void look(struct findings *to, const struct host_rule *rule, struct search *s)
+static void look_calls(struct findings *to, const struct calls_rule *rule)
 {
-    struct tallies tolls = {0}; /* by device and place. sum[0]: the call of the longest gap */
-    struct gap gap;
-    s->to = to;
-    s->waits = host_waits_make(s->run);
-    for (size_t at = 0; gap_next(&to->of->idles, s->run, &at, &gap);) {
-        const struct blame blame = rule->blame(s, &gap, rule->matches);
-        const uint32_t place = blame.cost > 0 ? rule->place(&s->run->calls[blame.call]) : NONE;
-        if (place == NONE) continue;
-        struct tally *toll = tally_of(&tolls, key_of(gap.device, place));
-        if (blame.cost > toll->longest) toll->sum[0] = blame.call;
-        tally_add(toll, blame.cost);
+    const struct run *run = &to->of->run;
+    struct tallies places = {0};
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        const uint32_t place = rule->by_stream ? call->stream : call->thread;
+        if (call->begin < to->steady.begin || call->end > to->steady.end) continue;
+        if (call->result || place == NONE || !rule->matches(run, call)) continue;
+        struct tally *tally = tally_of(&places, place);
+        if (call->end - call->begin >= tally->longest) tally->sum[0] = (double)i;
+        tally_add(tally, call->end - call->begin);
     }
-    for (size_t i = 0; i < tolls.count; i++) {
-        const struct tally *toll = &tolls.rows[i];
-        const uint32_t place = key_low(toll->key);
-        if (toll->times < rule->least) continue;
-        finding(to, key_high(toll->key), rule->name(to, place), (double)toll->total, toll->times,
-            "%s: at most %s at once, by %s%s", rule->what, SHOWN(UNIT_NS, toll->longest),
-            text_in(s->run, s->run->calls[(size_t)toll->sum[0]].name),
-            rule->more ? rule->more(s, place) : "");
+    for (size_t p = 0; p < places.count; p++) {
+        const struct tally *tally = &places.rows[p];
+        const uint32_t place = (uint32_t)tally->key;
+        if (tally->times < rule->least) continue;
+        finding(to, rule->by_stream ? OF(STREAM, place) : OF(THREAD, place), NAN, tally->times,
+            "%s for %s, at most %s at once, in %s", rule->what, SHOWN(UNIT_NS, tally->total),
+            SHOWN(UNIT_NS, tally->longest), text_in(run, run->calls[(size_t)tally->sum[0]].name));
     }
-    tallies_free(&tolls);
-    free(s->waits);
+    tallies_free(&places);
 }
 
-/* Returns the wait that the enqueuing thread was in when the gap began; NONE. */
-static uint32_t wait_before(const struct search *s, const struct gap *gap)
-{
-    const uint32_t enqueuing = s->run->works[gap->next].call;
-    uint32_t wait = enqueuing == NONE ? NONE : s->waits[enqueuing].call;
-    while (wait != NONE && s->run->calls[wait].begin >= gap->begin) wait = s->waits[wait].call;
-    return wait != NONE && s->run->calls[wait].end + RELEASE_NS >= gap->begin ? wait : NONE;
-}
+/* Fewer waits may be the ends of phases; so many are a loop. */
+enum { LOOP = 5 };
 
-static struct blame blame_wait(struct search *s, const struct gap *gap, matcher *matches)
+static bool waits_for_all(const struct run *run, const struct call *call)
 {
-    const uint32_t wait = wait_before(s, gap);
-    if (wait == NONE || !matches(s, &s->run->calls[wait])) return nobody;
-    return (struct blame){earlier(gap->host, duration(&s->run->calls[wait])), wait};
-}
-
-/* Blames the matching calls of the enqueuing thread in the gap. The last one stands for all. */
-static struct blame blame_calls(struct search *s, const struct gap *gap, matcher *matches)
-{
-    struct blame blame = nobody;
-    int64_t sum = 0;
-    for (size_t i = gap->first; i < gap->last; i++) {
-        const struct idle *piece = &s->to->of->idles.rows[i];
-        if (piece->cause != CAUSE_HOST || piece->call == NONE || piece->call == blame.call ||
-            !matches(s, &s->run->calls[piece->call]))
-            continue;
-        blame.call = piece->call;
-        sum += duration(&s->run->calls[piece->call]);
-    }
-    blame.cost = earlier(gap->host, sum);
-    return blame;
-}
-
-/* --- CS103, CS104: waits --- */
-
-static bool call_waits_for_all(struct search *s, const struct call *call)
-{
-    (void)s;
+    (void)run;
     return call_kind(call) == CS_KIND_SYNC && call_how(call, CS_HOW_WIDE);
 }
-
 void look_synchronisation(struct findings *to)
 {
-    /* Fewer waits may be the ends of phases; so many are a loop. */
-    static const struct host_rule rule = {blame_wait, call_waits_for_all, thread_of, find_thread, 5,
-        "the GPU was idle after the thread had waited for all of it", NULL};
-    look(to, &rule, &(struct search){.run = &to->of->run});
+    look_calls(to, &(struct calls_rule){
+                       waits_for_all, false, LOOP, "the thread waited for all work of the GPU"});
 }
 
-static bool call_copies(struct search *s, const struct call *call)
+static bool waits_for_one(const struct run *run, const struct call *call)
 {
-    (void)s;
-    return call_kind(call) == CS_KIND_COPY;
+    (void)run;
+    return call_kind(call) == CS_KIND_SYNC && !call_how(call, CS_HOW_WIDE);
+}
+void look_stream_waits(struct findings *to)
+{
+    look_calls(to, &(struct calls_rule){waits_for_one, false, LOOP, "the thread waited"});
 }
 
+/* --- copies --- */
+
+static bool is_pageable(const struct run *run, const struct call *call)
+{
+    return call->works &&
+           strstr(text_in(run, run->works[run->works_of[call->work]].name), "Pageable");
+}
+
+/* An asynchronous call only waits because its memory is pageable: that is another finding. */
+static bool copies_and_waits(const struct run *run, const struct call *call)
+{
+    return call_kind(call) == CS_KIND_COPY && call->works == 1 &&
+           !strstr(text_in(run, call->name), "Async") &&
+           call->end >= run->works[run->works_of[call->work]].end;
+}
 void look_blocking_copies(struct findings *to)
 {
-    static const struct host_rule rule = {blame_wait, call_copies, stream_of, find_stream, 1,
-        "the GPU was idle after the host had waited for a copy", NULL};
-    look(to, &rule, &(struct search){.run = &to->of->run});
-}
-
-/* --- CS105: pageable memory --- */
-
-static bool work_pageable(struct search *s, const struct work *work)
-{
-    if (work->kind != WORK_COPY) return false;
-    uint32_t *known = numbers_at(&s->pageable, work->name, NONE);
-    if (*known == NONE)
-        *known = strstr(text_in(s->run, work->name), "Pageable") != NULL; /* as Kineto names it */
-    return *known;
-}
-
-static bool call_pageable(struct search *s, const struct call *call)
-{
-    return call->works && work_pageable(s, &s->run->works[s->run->works_of[call->work]]);
-}
-
-/* Blames copies of pageable memory. The driver copies through memory of its own: before a copy to
- * the device begins, and during the call of a copy from the device. */
-static struct blame blame_pageable(struct search *s, const struct gap *gap, matcher *matches)
-{
-    struct blame blame = blame_calls(s, gap, matches);
-    if (blame.call == NONE) blame = blame_wait(s, gap, matches);
-    const struct work *next = &s->run->works[gap->next];
-    if (next->call != NONE && work_pageable(s, next))
-        blame = (struct blame){blame.cost + gap->launch, next->call};
-    return blame;
-}
-
-/* Tells how long pageable copies took. That is no cost: how long pinned ones take is not known. */
-static const char *pageable_copies(struct search *s, uint32_t stream)
-{
-    int64_t took = 0;
-    for (size_t w = 0; w < s->run->work_count; w++) {
-        const struct work *work = &s->run->works[w];
-        if (work->stream == stream && work_pageable(s, work)) took += work->end - work->begin;
-    }
-    return report_text(s->to->report,
-        "; the copies themselves took %s, and pinned memory makes them shorter too",
-        SHOWN(UNIT_NS, took));
+    look_calls(to, &(struct calls_rule){copies_and_waits, true, 1,
+                       "the host waited in copies until they were done,"});
 }
 
 void look_pageable(struct findings *to)
 {
-    static const struct host_rule rule = {blame_pageable, call_pageable, stream_of, find_stream, 1,
-        "the GPU was idle while or after pageable memory was copied", pageable_copies};
-    struct search s = {.run = &to->of->run};
-    look(to, &rule, &s);
-    numbers_free(&s.pageable);
+    const struct run *run = &to->of->run;
+    struct tallies streams = {0};
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        if (!is_pageable(run, call)) continue;
+        const struct work *work = &run->works[run->works_of[call->work]];
+        struct tally *tally = tally_of(&streams, work->stream);
+        tally_add(tally, work->end - work->begin);
+        tally->sum[0] += (double)work->bytes;
+        tally->sum[1] += (double)(call->end - call->begin);
+    }
+    for (size_t s = 0; s < streams.count; s++) {
+        const struct tally *tally = &streams.rows[s];
+        finding(to, OF(STREAM, (uint32_t)tally->key), NAN, tally->times,
+            "copies of pageable memory, %s in all, took %s (%s); their calls took %s of the host",
+            SHOWN(UNIT_BYTES, tally->sum[0]), SHOWN(UNIT_NS, tally->total),
+            SHOWN(UNIT_GBPS, tally->sum[0] / (double)tally->total), SHOWN(UNIT_NS, tally->sum[1]));
+    }
+    tallies_free(&streams);
 }
 
-/* --- CS106: memory --- */
-
-/* Calls that allocate or free and are not in the call table, by their names in other tools'
- * traces. */
-static const char *const allocating[] = {"cudaMalloc", "cudaFree", "cudaMallocHost",
-    "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch", "cuMemAlloc_v2",
-    "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuMemAllocManaged"};
-
-static bool call_allocates(struct search *s, const struct call *call)
-{
-    if (call_kind(call) == CS_KIND_MEMORY)
-        return call->stream == NONE && !call_how(call, CS_HOW_PREFETCHES);
-    return call->call == CS_CALL_NONE && numbers_get(&s->allocates, call->name, 0);
-}
+/* --- memory --- */
 
 void look_allocations(struct findings *to)
 {
-    static const struct host_rule rule = {blame_calls, call_allocates, thread_of, find_thread, 1,
-        "the GPU was idle while the thread allocated or freed memory", NULL};
-    struct search s = {.run = &to->of->run};
-    for (size_t i = 0; i < sizeof allocating / sizeof *allocating; i++) {
-        const text name = text_find(&s.run->texts, allocating[i]);
-        if (name) *numbers_at(&s.allocates, name, 1) = 1;
-    }
-    look(to, &rule, &s);
-    numbers_free(&s.allocates);
+    look_calls(to,
+        &(struct calls_rule){call_allocates, false, LOOP, "the thread allocated or freed memory"});
 }
 
-/* --- CS107: launches --- */
+/* --- launches --- */
 
-/* A kernel is short if a launch takes as long: 2 to 10 us, with a framework's own code 60. */
-enum { SHORT_NS = 50000 };
-/* A longer gap is not explained by a launch. */
-enum { LAUNCH_GAP_NS = 100000 };
-/* The least number of short kernels in a row that are worth a graph. */
-enum { KERNELS_IN_A_ROW = 20 };
-
-/* Short kernels, one after the other, with the host's time between them. Memsets and copies within
- * the device, which frameworks put between such kernels, belong to the stretch: a graph can have
- * them, too. */
-struct stretch {
-    int64_t idle, busy;
-    uint64_t kernels, others;
-    int64_t last_end; /* when its last gap ended */
-    uint32_t stream;  /* the stream of its last kernel */
-};
-
-struct launches {
-    struct stretch sum, longest; /* sums over a device's stretches, and its longest one */
-    uint64_t stretches;
-};
-
-static void end_stretch(struct launches *launches, struct stretch *now)
-{
-    if (now->kernels >= KERNELS_IN_A_ROW) {
-        if (now->idle > launches->longest.idle) launches->longest = *now;
-        launches->sum.idle += now->idle;
-        launches->sum.busy += now->busy;
-        launches->sum.kernels += now->kernels;
-        launches->sum.others += now->others;
-        launches->stretches++;
-    }
-    *now = (struct stretch){0};
-}
-
-static void end_device(struct findings *to, struct launches *launches, uint32_t device)
-{
-    const struct stretch *sum = &launches->sum;
-    if (launches->stretches) {
-        const uint64_t all = sum->kernels + sum->others;
-        finding(to, device, find_stream(to, launches->longest.stream), (double)sum->idle, all,
-            "%s of %s, with %s of idle time before each, on the average; up to %lu in a row",
-            sum->others ? "kernels, memsets and copies on the GPU," : "kernels",
-            SHOWN(UNIT_NS, (double)sum->busy / (double)all),
-            SHOWN(UNIT_NS, (double)sum->idle / (double)all),
-            (unsigned long)(launches->longest.kernels + launches->longest.others));
-    }
-    *launches = (struct launches){0};
-}
-
-static bool is_other(const struct work *work)
-{
-    return work->kind == WORK_SET || (work->kind == WORK_COPY && work->way == CS_WAY_DtoD);
-}
-
-/* Whether nothing but the launch of a short kernel, or of a memset or copy among these, explains a
- * gap: the thread did not wait for the GPU in it. */
-static bool is_launch(const struct run *run, const struct idles *idles, const struct gap *gap)
-{
-    const struct work *next = &run->works[gap->next];
-    int64_t order = 0; /* ns in which the work waited for earlier work on its stream */
-    for (size_t i = gap->first; i < gap->last; i++) {
-        const struct idle *piece = &idles->rows[i];
-        if (piece->cause == CAUSE_HOST && piece->doing == DOING_BLOCKED) return false;
-        if (piece->cause == CAUSE_ORDER) order += piece->end - piece->begin;
-    }
-    return gap->host + gap->launch + order == gap->end - gap->begin &&
-           gap->end - gap->begin <= LAUNCH_GAP_NS &&
-           (next->kind == WORK_KERNEL || is_other(next)) && !next->graph &&
-           next->end - next->begin <= SHORT_NS;
-}
+/* A kernel is short if the host needs about as long to launch the next: a launch takes 2 to 10 us,
+ * and some frameworks' own code 10 to 50 us. */
+enum { SHORT_NS = 50000, MANY = 20 };
 
 void look_launches(struct findings *to)
 {
     const struct run *run = &to->of->run;
-    struct launches launches = {0};
-    struct stretch now = {0};
-    struct gap gap, last = {.device = NONE};
-    for (size_t at = 0; gap_next(&to->of->idles, run, &at, &gap); last = gap) {
-        const bool follows =
-            gap.device == last.device && now.kernels && gap.begin - now.last_end <= SHORT_NS;
-        if (!follows) end_stretch(&launches, &now);
-        if (last.device != NONE && last.device != gap.device)
-            end_device(to, &launches, last.device);
-        if (!is_launch(run, &to->of->idles, &gap)) {
-            end_stretch(&launches, &now);
-            continue;
+    struct tallies threads = {0};
+    for (size_t t = 0; t < run->thread_count; t++) {
+        int64_t before = INT64_MIN;
+        bool waited = false; /* the first launch behind a wait is in no row */
+        for (uint32_t i = run->thread_calls.begins[t]; i < run->thread_calls.begins[t + 1]; i++) {
+            const struct call *call = &run->calls[run->thread_calls.members[i]];
+            const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
+            const int64_t gap = before == INT64_MIN ? 0 : call->begin - before;
+            before = call->end;
+            if (call_kind(call) == CS_KIND_SYNC) waited = true;
+            if (call_kind(call) != CS_KIND_LAUNCH || !work) continue;
+            const bool in_row = !waited && work->end - work->begin <= SHORT_NS;
+            waited = false;
+            if (!in_row) continue;
+            struct tally *tally = tally_of(&threads, t);
+            tally_add(tally, call->end - call->begin);
+            tally->sum[0] += (double)(work->end - work->begin);
+            if (gap > 0 && gap < OWN_CODE_NS) tally->sum[1] += (double)gap;
         }
-        now.last_end = gap.end;
-        if (!gap.host && !gap.launch) continue;
-        now.idle += gap.host + gap.launch;
-        now.busy += run->works[gap.next].end - run->works[gap.next].begin;
-        *(is_other(&run->works[gap.next]) ? &now.others : &now.kernels) += 1;
-        now.stream = run->works[gap.next].stream;
     }
-    end_stretch(&launches, &now);
-    if (last.device != NONE) end_device(to, &launches, last.device);
+    for (size_t i = 0; i < threads.count; i++) {
+        const struct tally *tally = &threads.rows[i];
+        const double times = (double)tally->times;
+        if (tally->times < MANY) continue;
+        finding(to, OF(THREAD, (uint32_t)tally->key), NAN, tally->times,
+            "kernels of %s on the average; each took %s of the host to launch, and %s of its own "
+            "code before",
+            SHOWN(UNIT_NS, tally->sum[0] / times), SHOWN(UNIT_NS, tally_mean(tally)),
+            SHOWN(UNIT_NS, tally->sum[1] / times));
+    }
+    tallies_free(&threads);
+}
+
+/* --- host functions --- */
+
+void look_host_functions(struct findings *to)
+{
+    const struct run *run = &to->of->run;
+    struct tallies streams = {0};
+    for (size_t i = 0; i < run->callback_count; i++)
+        if (run->callbacks[i].stream != NONE)
+            tally_add(tally_of(&streams, run->callbacks[i].stream),
+                run->callbacks[i].end - run->callbacks[i].begin);
+    for (size_t s = 0; s < streams.count; s++)
+        finding(to, OF(STREAM, (uint32_t)streams.rows[s].key), NAN, streams.rows[s].times,
+            "host functions of this stream ran for %s, at most %s at once; work behind them waited",
+            SHOWN(UNIT_NS, streams.rows[s].total), SHOWN(UNIT_NS, streams.rows[s].longest));
+    tallies_free(&streams);
+}
+
+/* --- own code --- */
+
+/* A pause that long is worth a finding even if it is the only one. Shorter ones, if they are few,
+ * may be the system's. */
+enum { LONG_NS = 100000000 };
+
+/* Own code of threads in the steady part. */
+struct pauses {
+    int64_t total, longest;
+    uint64_t times;
+    uint32_t before, behind; /* the calls on both sides of the longest */
+};
+
+/* Whether calls are missing between two times. `loss`: where to search on, as later questions are
+ * of later times. */
+static bool calls_miss(const struct run *run, size_t *loss, int64_t from, int64_t to)
+{
+    while (*loss < run->loss_count && run->losses[*loss].end <= from) ++*loss;
+    for (size_t l = *loss; l < run->loss_count && run->losses[l].begin < to; l++)
+        if (run->losses[l].calls || run->losses[l].closed) return true;
+    return false;
+}
+
+/* Finds a thread's own code. None: calls are missing there. */
+static struct pauses pauses_of(const struct findings *to, uint32_t thread)
+{
+    const struct run *run = &to->of->run;
+    const uint32_t *calls = run->thread_calls.members;
+    struct pauses pauses = {0};
+    size_t loss = 0;
+    const uint32_t first = run->thread_calls.begins[thread],
+                   end = run->thread_calls.begins[thread + 1];
+    uint32_t before = first < end ? calls[first] : NONE;
+    for (uint32_t i = first + 1; i < end; i++) {
+        const int64_t from = run->calls[before].end, until = run->calls[calls[i]].begin;
+        const bool counts =
+            until - from >= OWN_CODE_NS && until > to->steady.begin && until <= to->steady.end;
+        if (counts && calls_miss(run, &loss, from, until)) return (struct pauses){0};
+        if (counts) pauses.total += until - from, pauses.times++;
+        if (counts && until - from > pauses.longest) {
+            pauses.longest = until - from;
+            pauses.before = before;
+            pauses.behind = calls[i];
+        }
+        if (run->calls[calls[i]].end > from) before = calls[i]; /* not of a call in another one */
+    }
+    return pauses;
+}
+
+static void report_pauses(struct findings *to, struct subject place, const struct pauses *pauses)
+{
+    const struct run *run = &to->of->run;
+    const struct call *before = &run->calls[pauses->before];
+    struct thread_ranges ranges;
+    int64_t until = INT64_MAX;
+    thread_ranges_make(&ranges, run);
+    const uint32_t range =
+        thread_range_at(&ranges, run, before->thread, before->end + pauses->longest / 2, &until);
+    thread_ranges_free(&ranges);
+    const bool one = place.kind == PLACE_THREAD;
+    finding(to, place, NAN, pauses->times,
+        "%s for %s; the longest time took %s, between %s and %s%s%s%s%s",
+        one ? "the thread made no call" : "the threads made no call, added up,",
+        SHOWN(UNIT_NS, pauses->total), SHOWN(UNIT_NS, pauses->longest), text_in(run, before->name),
+        text_in(run, run->calls[pauses->behind].name), one ? "" : " on thread ",
+        one ? "" : find_thread(to, before->thread), range == NONE ? "" : ", in range ",
+        range == NONE ? "" : text_in(run, run->ranges[range].name));
+}
+
+void look_own_code(struct findings *to)
+{
+    const size_t found = to->count;
+    struct pauses all = {0};
+    uint32_t threads = 0;
+    for (uint32_t t = 0; t < to->of->run.thread_count; t++) {
+        const struct pauses pauses = pauses_of(to, t);
+        if (pauses.times < LOOP && pauses.longest < LONG_NS) continue;
+        report_pauses(to, OF(THREAD, t), &pauses);
+        all.total += pauses.total;
+        all.times += pauses.times;
+        threads++;
+        if (pauses.longest <= all.longest) continue;
+        all.longest = pauses.longest;
+        all.before = pauses.before;
+        all.behind = pauses.behind;
+    }
+    if (threads < 2) return;
+    /* Threads by turns gain little alone: the other one's own code takes the same time. */
+    const size_t alone = to->count;
+    double sum = 0;
+    for (size_t i = found; i < alone; i++) sum += to->rows[i].high;
+    report_pauses(to, OF_WORDS("all threads"), &all);
+    if (to->count == alone) return;
+    to->count = alone;
+    if (to->rows[alone].high < 2 * sum) return;
+    to->rows[found] = to->rows[alone];
+    to->count = found + 1;
+}
+
+/* --- CS125: threads that take turns --- */
+
+void look_locks(struct findings *to)
+{
+    const struct run *run = &to->of->run;
+    uint32_t most = 0, thread = NONE, all = 0;
+    for (uint32_t t = 0; to->replay && t < run->thread_count; t++) {
+        const uint32_t wakes = replay_wakes(to->replay, t);
+        all += wakes;
+        if (wakes > most) most = wakes, thread = t;
+    }
+    if (all < 2) return;
+    finding(to, OF(THREAD, thread), NAN, all,
+        "threads made no call for %s or longer, and went on as soon as another thread's call had "
+        "ended",
+        SHOWN(UNIT_NS, OWN_CODE_NS));
 }

@@ -1,4 +1,4 @@
-/* Rules about waits for the legacy default stream, hardware queues and host functions. */
+/* Rules about waits for the legacy default stream, and for hardware queues. */
 #include "tools/custream/report/inside.h"
 
 /* The loss of one place. Two pieces that are late at once lose the same time, which counts once. */
@@ -23,8 +23,8 @@ struct search {
 /* A rule of this file: the cause that it counts, in late work and idle time, and its places. */
 struct order_rule {
     enum cause cause;
-    bool lates, idles;
-    enum place { OF_STREAM, OF_LEGACY, OF_DEVICE, OF_BLOCKING /* by device */ } place;
+    bool idles; /* idle time counts too */
+    enum place { OF_LEGACY, OF_DEVICE, OF_BLOCKING /* by device */ } place;
     const char *what;
 };
 
@@ -92,14 +92,13 @@ static bool by_device(const struct order_rule *rule) { return rule->place >= OF_
 static void report_toll(
     struct findings *to, const struct order_rule *rule, uint32_t place, const struct toll *toll)
 {
-    const struct stream *streams = to->of->run.streams;
-    const char *name = by_device(rule) && toll->streams != 1
-                           ? find_device(to, place)
-                           : find_stream(to, by_device(rule) ? toll->last : place),
-               *such = toll->streams ? report_text(to->report, " (such streams: %u)", toll->streams)
-                                     : "";
-    finding(to, by_device(rule) ? place : streams[place].device, name, (double)toll->cost,
-        toll->times, "%s%s: %s", rule->what, such, example(to, toll));
+    const struct subject where = by_device(rule) && toll->streams != 1
+                                     ? OF(DEVICE, place)
+                                     : OF(STREAM, by_device(rule) ? toll->last : place);
+    const char *such =
+        toll->streams ? report_text(to->report, " (such streams: %u)", toll->streams) : "";
+    finding(to, where, (double)toll->cost, toll->times, "%s%s: %s", rule->what, such,
+        example(to, toll));
 }
 
 static bool is_blocking(const struct run *run, uint32_t stream)
@@ -113,7 +112,6 @@ static bool is_blocking(const struct run *run, uint32_t stream)
  * these two, of `waiting` if both are; counts that stream in the toll of the device. */
 static uint32_t place_of(struct search *s, enum place place, uint32_t waiting, uint32_t other)
 {
-    if (place == OF_STREAM) return waiting;
     if (place == OF_LEGACY) return s->legacy[waiting];
     const uint32_t stream = place == OF_DEVICE || is_blocking(s->run, waiting) ? waiting : other;
     if (place == OF_BLOCKING && !is_blocking(s->run, stream)) return NONE;
@@ -135,7 +133,7 @@ static void look(struct findings *to, const struct order_rule *rule)
         array_zeros(places, sizeof *s.tolls)};
     for (size_t p = 0; p < places; p++)
         s.tolls[p] = (struct toll){.covered = INT64_MIN, .late = NONE, .idle = NONE};
-    for (uint32_t i = 0; rule->lates && i < of->overlap.late_count; i++) {
+    for (uint32_t i = 0; i < of->overlap.late_count; i++) {
         const struct late *late = &of->overlap.lates[i];
         if (late->cause != rule->cause) continue;
         const uint32_t place =
@@ -161,25 +159,19 @@ static void look(struct findings *to, const struct order_rule *rule)
 
 void look_legacy(struct findings *to)
 {
-    look(to, &(struct order_rule){
-                 CAUSE_LEGACY, true, true, OF_LEGACY, "work waited because of it alone"});
+    look(
+        to, &(struct order_rule){CAUSE_LEGACY, true, OF_LEGACY, "work waited because of it alone"});
 }
 
 void look_blocking(struct findings *to)
 {
-    look(to, &(struct order_rule){CAUSE_LEGACY, true, true, OF_BLOCKING,
+    look(to, &(struct order_rule){CAUSE_LEGACY, true, OF_BLOCKING,
                  "work waited because a stream is a blocking one"});
 }
 
 void look_hardware_queues(struct findings *to)
 {
     _Static_assert(HARDWARE_QUEUES == 8, "as the text says");
-    look(to, &(struct order_rule){CAUSE_HARDWARE_QUEUE, true, false, OF_DEVICE,
+    look(to, &(struct order_rule){CAUSE_HARDWARE_QUEUE, false, OF_DEVICE,
                  "work was ready, and waited while more than 8 streams had work"});
-}
-
-void look_host_functions(struct findings *to)
-{
-    look(to, &(struct order_rule){CAUSE_HOST_FUNCTION, false, true, OF_STREAM,
-                 "work waited until a host function had returned"});
 }

@@ -17,7 +17,7 @@ static void look_refused(struct findings *to)
         if (!streams++) first = i;
     }
     if (streams)
-        finding(to, NONE, find_stream(to, first), NAN, streams,
+        finding(to, OF(STREAM, first), NAN, streams,
             "it asked for priority %d and was given %d; streams like it: %lu",
             run->streams[first].requested, run->streams[first].priority,
             (unsigned long)streams - 1);
@@ -62,7 +62,7 @@ static void look_alone(struct findings *to)
     }
     for (uint32_t d = 0; d < run->device_count; d++)
         if (devices[d].count > 1 && !devices[d].met)
-            finding(to, NONE, find_device(to, d), NAN, devices[d].count,
+            finding(to, OF(DEVICE, d), NAN, devices[d].count,
                 "its streams have %zu priorities, and no two of different priority ever had work "
                 "at once",
                 devices[d].count);
@@ -147,8 +147,7 @@ void look_copy_engines(struct findings *to)
     }
     for (uint32_t i = 0; i < run->stream_count; i++)
         if (streams[i].times)
-            finding(to, run->streams[i].device, find_stream(to, i), (double)streams[i].cost,
-                streams[i].times,
+            finding(to, OF(STREAM, i), (double)streams[i].cost, streams[i].times,
                 "copies waited in their stream for copies in the other direction; no two such "
                 "copies of the GPU overlapped");
     free(streams);

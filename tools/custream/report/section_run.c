@@ -29,6 +29,7 @@ static const struct column run_columns[] = {
     {"whole", "whole", UNIT_TEXT, 0, 0},
     {"lost_calls", "lost calls", UNIT_COUNT, 0, 0},
     {"lost_works", "lost GPU work", UNIT_COUNT, 0, 0},
+    {"host", "host", UNIT_TEXT, 0, 0},
 };
 
 static const struct column device_columns[] = {
@@ -50,6 +51,8 @@ static const struct column device_columns[] = {
     {"before_call_times", "times", UNIT_COUNT, 0, 0},
     {"before_call_ns", "for", UNIT_NS, 0, 0},
     {"before_no_call_ns", "in no call", UNIT_NS, 0, 0},
+    {"after_ns", "after", UNIT_NS, 0, 0},
+    {"graphs_ns", "in graphs", UNIT_NS, 0, 0},
 };
 
 /* --- whether the trace is whole --- */
@@ -235,17 +238,28 @@ static void run_table(struct report *report, const struct run *run)
         run->ours || run->loss_count ? parts_lost_in_all(run) : (struct lost){NAN, NAN};
     const struct streams streams = streams_of(run);
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
+    const struct fact *host = run_fact(run, "metadata.host");
     TABLE_PUT(table, run_columns, CELL(run->program ? text_in(run, run->program) : NULL),
         CELL(run->pid ? run->pid : NAN), CELL(rank_of(run)), CELL(run_source(run)), CELL(wall),
         CELL(run->call_count), CELL(run->work_count + run->sampled_count),
         CELL(run_sample(run) ? run_sample(run) : NAN), CELL(calling_threads(run)),
         CELL(streams.used), CELL(streams.unused), CELL(whole_of(report, run)), CELL(lost.calls),
-        CELL(lost.works));
+        CELL(lost.works), CELL(host && host->value ? text_in(run, host->value) : NULL));
 }
 
 /* --- the devices --- */
 
 static double share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
+
+/* Returns how long graphs ran whose nodes are not in the trace. */
+static int64_t graphs_take(const struct run *run, uint32_t device)
+{
+    int64_t took = 0;
+    for (size_t i = 0; i < run->work_count; i++)
+        if (run->works[i].kind == WORK_GRAPH && work_device(run, &run->works[i]) == device)
+            took += run->works[i].end - run->works[i].begin;
+    return took;
+}
 
 static void device_put(struct table *table, const struct model *of, uint32_t d,
     const struct device_load *load, uint32_t works)
@@ -262,7 +276,7 @@ static void device_put(struct table *table, const struct model *of, uint32_t d,
         CELL(share((double)load->at_work[3], all)), CELL(works), CELL(before.ns),
         CELL(before.call ? text_in(&of->run, before.call) : NULL),
         CELL(before.call ? before.times : NAN), CELL(before.call ? before.call_ns : NAN),
-        CELL(before.no_call_ns));
+        CELL(before.no_call_ns), CELL(of->run.end - span->end), CELL(graphs_take(&of->run, d)));
 }
 
 /* Makes the table "devices". A device on which nothing ran has no row. */

@@ -3,6 +3,8 @@
 
 /* The most devices that have a sentence of their own. */
 enum { DEVICES_TOLD = 8 };
+/* The part of the run, or of a device's busy time, from which on something is told. */
+static const double LEAST_TOLD = 0.1;
 
 static void run_tell(struct line *line, const struct table *run)
 {
@@ -73,11 +75,11 @@ static void doing_put(struct line *line, const struct table *idle_host, size_t r
 static bool before_tell(
     struct line *line, const struct table *run, const struct table *devices, size_t row)
 {
-    const double least = 0.10, before = table_number(devices, row, "before_ns"),
+    const double before = table_number(devices, row, "before_ns"),
                  no_call = table_number(devices, row, "before_no_call_ns"),
                  in_call = table_number(devices, row, "before_call_ns"),
                  times = table_number(devices, row, "before_call_times");
-    if (!(before > 0 && before >= least * table_number(run, 0, "wall_ns"))) return false;
+    if (!(before > 0 && before >= LEAST_TOLD * table_number(run, 0, "wall_ns"))) return false;
     line_add(line, " began its first work %s after the trace began", SHOWN(UNIT_NS, before));
     if (no_call >= before / 2)
         line_add(line, "; for %s of that no thread was in a call that is recorded",
@@ -107,6 +109,17 @@ static void device_tell(
         SHOWN(UNIT_NS, table_number(devices, row, "idle_ns")));
     if (!isnan(at_once)) line_add(line, "; while busy it worked on %.2f streams at once", at_once);
     line_add(line, ".");
+    const double busy = table_number(devices, row, "busy_ns"),
+                 graphs = table_number(devices, row, "graphs_ns"),
+                 after = table_number(devices, row, "after_ns"),
+                 wall = table_number(report_find(report, "run"), 0, "wall_ns");
+    if (graphs >= LEAST_TOLD * busy)
+        line_add(line,
+            " For %s of that it was inside of graphs; what ran there is not in the trace "
+            "(CUSTREAM_GRAPH=node).",
+            SHOWN(UNIT_NS, graphs));
+    if (after >= LEAST_TOLD * wall)
+        line_add(line, " It did nothing in the last %s of the run.", SHOWN(UNIT_NS, after));
     shares_tell(line, " Why it was idle: ", report_find(report, "idle"), device, cause_put);
     shares_tell(
         line, " What the host did then: ", report_find(report, "idle_host"), device, doing_put);
@@ -146,15 +159,17 @@ struct finding finding_at(const struct report *report, size_t row)
         .evidence = table_text(findings, row, "evidence"),
         .remedy = table_text(findings, row, "remedy"),
         .page = table_text(findings, row, "page")};
-    const struct table *devices = report_find(report, "devices");
-    const double cost = table_number(findings, row, "cost_ns"),
-                 times = table_number(findings, row, "times"), span = table_sum(devices, "span_ns");
-    struct line line = {finding.cost, sizeof finding.cost};
-    if (isnan(cost)) line_add(&line, "not known");
-    else line_add(&line, "at most %s", SHOWN(UNIT_NS, cost));
-    if (!isnan(cost) && span > 0)
-        line_add(&line, ", %s of %s", SHOWN(UNIT_SHARE, cost / span),
-            devices->row_count > 1 ? "all GPUs' time together" : "the GPU's time");
+    const double low = table_number(findings, row, "gain_low_ns"),
+                 high = table_number(findings, row, "gain_high_ns"),
+                 times = table_number(findings, row, "times"),
+                 wall = table_number(report_find(report, "run"), 0, "wall_ns");
+    struct line line = {finding.gain, sizeof finding.gain};
+    if (isnan(high)) line_add(&line, "not known");
+    else if (low < 0.95 * high)
+        line_add(&line, "%s to %s", SHOWN(UNIT_NS, low), SHOWN(UNIT_NS, high));
+    else line_add(&line, "about %s", SHOWN(UNIT_NS, high));
+    if (!isnan(high) && wall > 0)
+        line_add(&line, ", %s of the run", SHOWN(UNIT_SHARE, high / wall));
     if (times > 0) line_add(&line, " (%s time%s)", SHOWN(UNIT_COUNT, times), plural(times));
     return finding;
 }

@@ -1,0 +1,330 @@
+/* Plays a run's graph: nodes begin when all that they are tied to lets them, in order of time, and
+ * work also when the device has room. */
+#include "tools/custream/model/replay_inside.h"
+
+#include <math.h>
+
+#include "tools/custream/model/views.h"
+
+/* The rate of copies from and to pinned memory if the run has none: PCIe 5.0 x16, in bytes a ns. */
+static const double PINNED_RATE = 55;
+/* Kernels may fill a device a little more than once: the last blocks of one leave room. */
+static const double FULL = 1.05;
+enum { LAUNCH_CALL_NS = 500, COPY_CALL_NS = 3000 };
+
+struct due {
+    int64_t at;
+    uint32_t node;
+};
+
+/* --- nodes that can begin, the earliest first --- */
+
+static bool is_before(struct due a, struct due b)
+{
+    return a.at != b.at ? a.at < b.at : a.node < b.node;
+}
+
+static void due_push(struct replay *r, struct due due)
+{
+    array_add(r->due, r->due_count, r->due_capacity, due);
+    size_t at = r->due_count - 1;
+    for (; at && is_before(due, r->due[(at - 1) / 2]); at = (at - 1) / 2)
+        r->due[at] = r->due[(at - 1) / 2];
+    r->due[at] = due;
+}
+
+static struct due due_pop(struct replay *r)
+{
+    const struct due first = r->due[0], last = r->due[--r->due_count];
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < r->due_count; at = child) {
+        if (child + 1 < r->due_count && is_before(r->due[child + 1], r->due[child])) child++;
+        if (!is_before(r->due[child], last)) break;
+        r->due[at] = r->due[child];
+    }
+    r->due[at] = last;
+    return first;
+}
+
+/* --- room on the devices --- */
+
+enum { RUNNING = 128 };
+struct room {
+    int64_t engine[CS_WAY_COUNT]; /* when the copy in this direction ends */
+    struct running {
+        int64_t end;
+        double fills;
+    } running[RUNNING];
+    size_t count;
+};
+
+/* Returns when the device has room for the work: `at`, or later. */
+static int64_t room_at(
+    struct room *room, const struct work *work, double fills, uint32_t at_once, int64_t at)
+{
+    if (work->kind == WORK_COPY) return room->engine[work->way] > at ? room->engine[work->way] : at;
+    if (work->kind != WORK_KERNEL || (fills <= 0 && !at_once)) return at;
+    double filled = 0;
+    int64_t first = INT64_MAX;
+    size_t kept = 0;
+    for (size_t i = 0; i < room->count; i++) {
+        if (room->running[i].end <= at + SKEW_NS) continue; /* its last blocks leave room already */
+        room->running[kept++] = room->running[i];
+        filled += room->running[i].fills;
+        if (room->running[i].end - SKEW_NS < first) first = room->running[i].end - SKEW_NS;
+    }
+    room->count = kept;
+    const size_t most = at_once ?: RUNNING;
+    return (kept && filled + fills > FULL) || kept >= most ? first : at;
+}
+
+static void room_take(struct room *room, const struct work *work, double fills, int64_t end)
+{
+    if (work->kind == WORK_COPY) room->engine[work->way] = end;
+    else if (work->kind == WORK_KERNEL && room->count < RUNNING)
+        room->running[room->count++] = (struct running){end, fills};
+}
+
+/* --- what is changed --- */
+
+static bool launches(const struct call *call)
+{
+    return call_kind(call) == CS_KIND_LAUNCH || call_kind(call) == CS_KIND_SET;
+}
+
+/* Whether a change is about this call: by its place, and if the change has a time, by that. */
+static bool concerns(const struct change *c, const struct call *call)
+{
+    if (c->from != c->to && (call->begin < c->from || call->begin > c->to)) return false;
+    return c->where == EVERYWHERE ||
+           c->place == (c->where == OF_THREAD ? call->thread : call->stream);
+}
+
+/* Whether the call is a small copy, or waits for one as the call before may have asked for. */
+static bool copies_little(const struct replay *r, const struct call *call)
+{
+    enum { LITTLE = 64 << 10 };
+    if (call_kind(call) == CS_KIND_SYNC) return true;
+    return call_kind(call) == CS_KIND_COPY && call->works &&
+           r->run->works[r->run->works_of[call->work]].bytes <= LITTLE;
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t call_takes(const struct replay *r, const struct node *node, const struct change *c)
+{
+    const struct call *call = &r->run->calls[node->subject];
+    const int64_t takes = time_unpack(node->takes);
+    if (!concerns(c, call)) return takes;
+    if (c->host || (c->calls && c->calls[call->name])) return 0;
+    if (c->free_calls && call_allocates(r->run, call)) return 0;
+    if (c->one_launch && node->in_row && launches(call)) return least(takes, LAUNCH_CALL_NS);
+    if (c->one_copy && copies_little(r, call)) return 0;
+    if (c->pinned && node->pageable) return least(takes, COPY_CALL_NS);
+    return takes;
+}
+
+static int64_t work_takes(const struct replay *r, const struct node *node, const struct change *c)
+{
+    const struct work *work = &r->run->works[node->subject];
+    const int64_t length = work->end - work->begin,
+                  takes = c->scale && work->kind == WORK_KERNEL
+                              ? (int64_t)((double)length * c->scale[work->name])
+                              : length;
+    if (!c->pinned || !node->pageable || !concerns(c, &r->run->calls[work->call])) return takes;
+    const double rate = r->pinned_rate > 0 ? r->pinned_rate : PINNED_RATE;
+    return least(takes, (int64_t)((double)work->bytes / rate));
+}
+
+static int64_t function_takes(
+    const struct replay *r, const struct node *node, const struct change *c)
+{
+    const struct callback *callback = &r->run->callbacks[node->subject];
+    if (c->host_functions && (c->where != OF_STREAM || c->place == callback->stream)) return 0;
+    return callback->end - callback->begin;
+}
+
+static int64_t node_takes(const struct replay *r, const struct node *node, const struct change *c)
+{
+    switch (node->kind) {
+    case NODE_CALL: return call_takes(r, node, c);
+    case NODE_WORK: return work_takes(r, node, c);
+    case NODE_HOST_FUNCTION: return function_takes(r, node, c);
+    default: return 0;
+    }
+}
+
+static int64_t gap_of(const struct replay *r, const struct node *node, const struct change *c)
+{
+    if (node->kind != NODE_CALL || !node->gap) return 0;
+    const int64_t gap = time_unpack(node->gap);
+    if (node->woken) return 0; /* it waited for another thread: the tie to that says how long */
+    const struct call *call = &r->run->calls[node->subject];
+    if (!concerns(c, call) || (c->from != c->to && call->begin == c->from)) return gap;
+    if (c->host || (c->gaps && c->gaps[node->subject])) return 0;
+    if (c->own_code && gap >= OWN_CODE_NS) return 0;
+    if (c->one_launch && node->in_row && launches(call) && gap < OWN_CODE_NS) return 0;
+    if (c->one_copy && copies_little(r, call) && gap < OWN_CODE_NS) return 0;
+    return gap;
+}
+
+/* Returns the time between the end of all that a node is tied to and its begin. */
+static int64_t before_of(const struct replay *r, const struct node *node, const struct change *c)
+{
+    if (node->kind == NODE_CALL) return gap_of(r, node, c);
+    if (node->kind != NODE_WORK && node->kind != NODE_HOST_FUNCTION) return 0;
+    return c->pinned && node->pageable ? least(node->rest, LAUNCH_NS) : node->rest;
+}
+
+static bool is_dropped(const struct replay *r, const struct tie *tie, const struct change *c)
+{
+    const struct node *to = &r->nodes[tie->to];
+    if (to->kind == NODE_RETURN && !concerns(c, &r->run->calls[to->subject])) return false;
+    if (c->without >> tie->kind & 1) return !to->last;
+    if (c->calls && to->kind == NODE_RETURN && tie->kind != TIE_THREAD && !to->last)
+        return c->calls[r->run->calls[to->subject].name];
+    if (c->pinned && tie->kind == TIE_WAIT_COPY) return to->pageable;
+    return c->free_calls && tie->kind == TIE_WAIT_MEMORY;
+}
+
+/* --- playing --- */
+
+static void node_ends(
+    struct replay *r, uint32_t node, int64_t begin, int64_t end, const struct change *change)
+{
+    for (uint32_t t = r->first[node]; t != NONE; t = r->ties[t].next) {
+        const struct tie *tie = &r->ties[t];
+        const bool staged = change->pinned && r->nodes[tie->to].pageable;
+        const int64_t at = (tie->kind == TIE_ENQUEUE ? begin : end) +
+                           (staged ? least(tie->delay, LAUNCH_NS) : tie->delay);
+        if (!is_dropped(r, tie, change) && at > r->ready[tie->to]) {
+            r->ready[tie->to] = at;
+            if (r->by) r->by[tie->to] = t;
+        }
+        if (--r->left[tie->to]) continue;
+        due_push(
+            r, (struct due){r->ready[tie->to] + before_of(r, &r->nodes[tie->to], change), tie->to});
+    }
+}
+
+static bool counts(const struct replay *r, const struct node *node)
+{
+    const struct run *run = r->run;
+    switch (node->kind) {
+    case NODE_CALL:
+    case NODE_RETURN: return r->counts[run->calls[node->subject].thread];
+    case NODE_WORK: return r->counts[run->calls[run->works[node->subject].call].thread];
+    default: return node->kind == NODE_HOST_FUNCTION;
+    }
+}
+
+int64_t replay_length(struct replay *r, const struct change *change)
+{
+    const struct run *run = r->run;
+    struct room *rooms = array_zeros(run->device_count, sizeof *rooms);
+    int64_t last = INT64_MIN;
+    for (size_t d = 0; d < run->device_count; d++)
+        for (size_t w = 0; w < CS_WAY_COUNT; w++) rooms[d].engine[w] = INT64_MIN;
+    if (!r->ready) r->ready = array_zeros(r->node_count, sizeof *r->ready);
+    if (!r->left) r->left = array_zeros(r->node_count, sizeof *r->left);
+    for (uint32_t i = 0; i < r->node_count; i++) {
+        const uint32_t end = i + 1 < r->node_count ? r->nodes[i + 1].ties : (uint32_t)r->tie_count;
+        r->left[i] = end - r->nodes[i].ties;
+        r->ready[i] = r->begin;
+        if (!r->left[i])
+            due_push(r,
+                (struct due){r->nodes[i].kind == NODE_CALL ? run->calls[r->nodes[i].subject].begin
+                                                           : r->begin,
+                    i});
+    }
+    while (r->due_count) {
+        const struct due due = due_pop(r);
+        const struct node *node = &r->nodes[due.node];
+        const int64_t duration = node_takes(r, node, change);
+        if (node->kind == NODE_WORK) {
+            const struct work *work = &run->works[node->subject];
+            const double fills = isnan(node->fills) ? !change->unknown_fits : node->fills;
+            struct room *room = &rooms[work_device(run, work)];
+            const int64_t at = room_at(room, work, fills, change->at_once, due.at);
+            if (at > due.at) {
+                due_push(r, (struct due){at, due.node});
+                continue;
+            }
+            room_take(room, work, fills, due.at + duration);
+        }
+        const int64_t end = due.at + duration;
+        if (end > last && counts(r, node)) last = end, r->last = due.node;
+        r->ready[due.node] = due.at;
+        node_ends(r, due.node, due.at, end, change);
+    }
+    free(rooms);
+    return last - r->begin;
+}
+
+void replay_path(struct replay *r, path_step *step, void *of)
+{
+    const struct change nothing = {0};
+    r->by = array_none(r->node_count);
+    int64_t left = replay_length(r, &nothing) + r->begin; /* when the path leaves the node */
+    for (uint32_t n = r->last, by; n != NONE; n = by == NONE ? NONE : r->ties[by].from) {
+        const struct node *node = &r->nodes[n];
+        const int64_t begin = r->ready[n];
+        by = r->by[n];
+        const struct tie *tie = by == NONE ? NULL : &r->ties[by];
+        const int64_t from =
+            !tie ? begin
+            : tie->kind == TIE_ENQUEUE
+                ? r->ready[tie->from]
+                : r->ready[tie->from] + node_takes(r, &r->nodes[tie->from], &nothing);
+        const int64_t before = begin - from, rest = before_of(r, node, &nothing);
+        const enum path_part part = node->kind == NODE_CALL     ? PATH_CALL
+                                    : node->kind == NODE_RETURN ? PATH_RETURN
+                                    : node->kind == NODE_WORK   ? PATH_WORK
+                                                                : PATH_HOST_FUNCTION;
+        if (left > begin && node->kind != NODE_JOIN) step(of, part, node->subject, left - begin);
+        if (before > 0 && node->kind != NODE_JOIN)
+            step(of,
+                node->kind == NODE_CALL                                ? PATH_OWN_CODE
+                : node->kind == NODE_RETURN                            ? PATH_RETURN
+                : node->kind == NODE_WORK && before > rest + LAUNCH_NS ? PATH_FULL
+                                                                       : PATH_LAUNCH,
+                node->subject, before);
+        left = from;
+    }
+    free(r->by);
+    r->by = NULL;
+}
+
+double replay_scale(const struct replay *r) { return r->scale; }
+int64_t replay_recorded(const struct replay *r) { return r->end - r->begin; }
+uint32_t replay_wakes(const struct replay *r, uint32_t thread)
+{
+    uint32_t wakes = 0;
+    for (size_t i = 0; i < r->node_count; i++)
+        wakes += r->nodes[i].kind == NODE_CALL && r->nodes[i].woken &&
+                 r->run->calls[r->nodes[i].subject].thread == thread;
+    return wakes;
+}
+bool replay_has_unknown(const struct replay *r)
+{
+    for (size_t i = 0; i < r->node_count; i++)
+        if (r->nodes[i].kind == NODE_WORK && isnan(r->nodes[i].fills) &&
+            r->run->works[r->nodes[i].subject].kind == WORK_KERNEL)
+            return true;
+    return false;
+}
+int64_t replay_unexplained(const struct replay *r) { return r->unexplained; }
+
+void replay_free(struct replay *r)
+{
+    if (!r) return;
+    free(r->nodes);
+    free(r->ties);
+    free(r->counts);
+    free(r->node_of);
+    free(r->first);
+    free(r->ready);
+    free(r->left);
+    free(r->due);
+    free(r);
+}

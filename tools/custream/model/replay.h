@@ -1,0 +1,108 @@
+/*
+ * The run as a graph that can be played again with one thing changed: what would the whole run
+ * take? (Daydream, USENIX ATC 2020, and dPRO, MLSys 2022, price changes of training programs in
+ * this way.)
+ *
+ * Nodes are calls, returns of calls that wait, GPU work, host functions, and joins, which take no
+ * time. A tie says that a node cannot begin before another one ended, and which rule of CUDA or of
+ * the program says so. Times of calls, work and own code are those of the trace. Begins are made
+ * anew, from the ties and from what the GPU has room for.
+ */
+#ifndef CS_MODEL_REPLAY_H
+#define CS_MODEL_REPLAY_H
+
+#include "tools/custream/model/model.h"
+
+enum tie_kind {
+    TIE_THREAD,        /* a thread's calls come one after the other, with its own code between */
+    TIE_WAKE,          /* a thread that made no call went on when another thread's call ended */
+    TIE_ENQUEUE,       /* work begins after its call began: the only tie from a node's begin */
+    TIE_LAUNCH,        /* likewise, but the call had returned before the work began */
+    TIE_STREAM,        /* a stream's order */
+    TIE_EVENT,         /* cuStreamWaitEvent */
+    TIE_LEGACY,        /* the legacy default stream and the blocking streams */
+    TIE_HOST_FUNCTION, /* work behind a host function on its stream */
+    TIE_GRAPH,         /* an edge of a graph, as far as its nodes' times show it */
+    TIE_RECORD,        /* an event is not reached before the call that records it */
+    TIE_WAIT_DEVICE,   /* the host waits for a context's work */
+    TIE_WAIT_STREAM,   /* the host waits for a stream or an event */
+    TIE_WAIT_COPY,     /* a copy's call returns when the copy is done */
+    TIE_WAIT_MEMORY,   /* a call that allocates or frees returns when the device is idle */
+    TIES
+};
+
+/* How streams are split before the run is played: a remedy that gives work more streams. */
+enum split {
+    SPLIT_NONE,
+    SPLIT_THREADS, /* each thread's work on a stream has a stream of its own */
+    SPLIT_WORKS,   /* all kernels of a stream may run side by side */
+    SPLIT_COPIES,  /* copies of a stream have one of their own, each direction */
+};
+
+/* What is changed in a run that is played again. All zeros: nothing. */
+struct change {
+    uint32_t without; /* a bit for each tie_kind: such ties hold nothing */
+    bool own_code;    /* own code of OWN_CODE_NS and longer takes no time */
+    bool pinned;      /* copies of pageable memory are as fast as pinned ones, and do not block */
+    bool free_calls;  /* calls that allocate or free memory take no time */
+    bool one_launch;  /* launches and short own code before them take no time, as in one graph */
+    bool one_copy;    /* small copies, waits and short own code before them take no time */
+    bool host_functions; /* host functions take no time */
+    bool host;           /* calls and own code take no time; waits stay */
+    enum { EVERYWHERE, OF_THREAD, OF_STREAM } where; /* which calls are changed */
+    uint32_t place;                                  /* the thread or stream of these calls */
+    /* NULL, or flags: names of calls that take no time and wait for nothing, by text; calls before
+     * which own code takes no time, by index. Factors of the time of kernels, by their name's text.
+     */
+    const bool *calls, *gaps;
+    const float *scale;
+    int64_t from, to;  /* only calls that begin in this time of the trace are changed; both 0:
+                          all */
+    uint32_t at_once;  /* so many kernels run at once on a device, at most; 0: as many as fit */
+    bool unknown_fits; /* kernels of unknown shape run beside any others; else they fill the GPU */
+};
+
+/* Own code that takes longer is a pause of the thread, and not a launch's own work. */
+enum { OWN_CODE_NS = 200000 };
+
+struct replay;
+
+/* Makes the graph of a settled run. NULL: too much of the work has no call in the trace. */
+struct replay *replay_make(const struct run *run, const struct hold *holds);
+/* Makes the graph of the same run with split streams. */
+struct replay *replay_split(const struct replay *whole, const struct hold *holds, enum split split);
+void replay_free(struct replay *replay);
+
+/* What the longest path of a run goes through. `subject` is the index of a call, of work or of a
+ * callback; for OWN_CODE, of the call behind it; for LAUNCH and FULL, of the work or callback. */
+enum path_part {
+    PATH_WORK,
+    PATH_CALL,
+    PATH_RETURN,   /* a call that waited goes on */
+    PATH_OWN_CODE, /* a thread's own code before a call */
+    PATH_HOST_FUNCTION,
+    PATH_LAUNCH, /* the way from a call, or from other work, to work */
+    PATH_FULL,   /* the device had no room for work */
+    PATH_PARTS
+};
+typedef void path_step(void *of, enum path_part part, uint32_t subject, int64_t ns);
+/* Calls `step` for each stretch of the longest path, from the run's end to its begin. A stretch
+ * that it shares with no other is what the whole run waited for. */
+void replay_path(struct replay *replay, path_step *step, void *of);
+
+/* Returns how long the changed run takes, from its first call to the end of all, in ns. A thread
+ * with little of the GPU's work does not count: it may only go on as long as the others do. */
+int64_t replay_length(struct replay *replay, const struct change *change);
+/* Returns how long what is played took when it was recorded. */
+int64_t replay_recorded(const struct replay *replay);
+/* Returns how many times longer the run's steady part is than what is played of a long run; 1: all
+ * is played. */
+double replay_scale(const struct replay *replay);
+/* Whether the run has a kernel whose shape is not known. */
+bool replay_has_unknown(const struct replay *replay);
+/* Returns how often the thread went on because another thread's call had ended. */
+uint32_t replay_wakes(const struct replay *replay, uint32_t thread);
+/* Returns the time, summed over all work, that no tie and no full device explains. */
+int64_t replay_unexplained(const struct replay *replay);
+
+#endif

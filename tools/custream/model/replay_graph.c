@@ -1,0 +1,132 @@
+#include "tools/custream/model/replay_graph.h"
+
+/* --- nodes and ties --- */
+
+uint32_t node_add(struct making *m, enum node_kind kind, uint32_t subject)
+{
+    struct replay *r = m->replay;
+    const uint32_t node = (uint32_t)r->node_count;
+    array_add(r->nodes, r->node_count, r->node_capacity,
+        (struct node){.subject = subject, .ties = (uint32_t)r->tie_count, .kind = kind});
+    return node;
+}
+
+int64_t node_ended(const struct making *m, uint32_t number)
+{
+    const struct node *node = &m->replay->nodes[number];
+    const struct run *run = m->run;
+    switch (node->kind) {
+    case NODE_CALL: return run->calls[node->subject].begin + time_unpack(node->takes);
+    case NODE_RETURN: return run->calls[node->subject].end;
+    case NODE_WORK: return run->works[node->subject].end;
+    case NODE_HOST_FUNCTION: return run->callbacks[node->subject].end;
+    default: return m->joins[node->subject];
+    }
+}
+
+static uint32_t join_add(struct making *m)
+{
+    array_add(m->joins, m->join_count, m->join_capacity, INT64_MIN);
+    return node_add(m, NODE_JOIN, (uint32_t)m->join_count - 1);
+}
+
+void tie_add(struct making *m, uint32_t from, enum tie_kind kind, int64_t delay)
+{
+    struct replay *r = m->replay;
+    if (from == NONE) return;
+    if (delay > INT32_MAX) delay = INT32_MAX;
+    if (delay < INT32_MIN) delay = INT32_MIN;
+    array_add(r->ties, r->tie_count, r->tie_capacity,
+        (struct tie){from, (int32_t)delay, NONE, (uint32_t)r->node_count - 1, kind});
+}
+
+static void join_tie(struct making *m, uint32_t node, uint32_t from, enum tie_kind kind)
+{
+    int64_t *end = &m->joins[m->replay->nodes[node].subject];
+    tie_add(m, from, kind, 0);
+    if (from != NONE && node_ended(m, from) > *end) *end = node_ended(m, from);
+}
+
+uint32_t join_of(struct making *m, uint32_t a, uint32_t b, enum tie_kind kind)
+{
+    if (b == NONE || a == b) return a;
+    if (a == NONE && kind == TIE_STREAM) return b;
+    const uint32_t node = join_add(m);
+    if (a != NONE) join_tie(m, node, a, TIE_STREAM);
+    join_tie(m, node, b, kind);
+    return node;
+}
+
+/* --- lanes --- */
+
+struct lane *lane_get(struct making *m, uint32_t stream, uint32_t key)
+{
+    uint32_t at = m->lane_of[stream];
+    while (at != NONE && m->lanes[at].key != key) at = m->lanes[at].next;
+    if (at == NONE) {
+        at = (uint32_t)m->lane_count;
+        array_add(m->lanes, m->lane_count, m->lane_capacity,
+            (struct lane){NONE, NONE, m->lane_of[stream], key, stream, true});
+        m->lane_of[stream] = at;
+    }
+    return &m->lanes[at];
+}
+
+/* Lanes of a stream whose copies have lanes of their own: KEY_IN for copies to the device, KEY_OUT
+ * for those from it. Kernels wait for copies in, and copies out wait for kernels, as they do with
+ * two buffers. */
+enum { KEY_WORK, KEY_IN, KEY_OUT };
+
+uint32_t lane_key(const struct making *m, const struct call *call, const struct work *work)
+{
+    if (m->split == SPLIT_THREADS) return call->thread;
+    if (m->split != SPLIT_COPIES || !work || work->kind != WORK_COPY) return KEY_WORK;
+    return work->way == CS_WAY_HtoD ? KEY_IN : work->way == CS_WAY_DtoH ? KEY_OUT : KEY_WORK;
+}
+
+uint32_t lane_needed(struct making *m, uint32_t stream, uint32_t key)
+{
+    if (m->split != SPLIT_COPIES || key == KEY_IN) return NONE;
+    return lane_get(m, stream, key == KEY_OUT ? KEY_WORK : KEY_IN)->tail;
+}
+
+uint32_t stream_tail(struct making *m, uint32_t stream)
+{
+    uint32_t all = NONE;
+    for (uint32_t at = m->lane_of[stream]; at != NONE; at = m->lanes[at].next)
+        all = join_of(m, all, m->lanes[at].tail, TIE_STREAM);
+    return all;
+}
+
+static bool is_legacy(const struct making *m, uint32_t stream)
+{
+    return m->run->streams[stream].origin == ORIGIN_LEGACY;
+}
+
+uint32_t barrier_of(const struct making *m, uint32_t stream)
+{
+    const uint32_t domain = m->domain_of[stream];
+    if (domain == NONE) return NONE;
+    return is_legacy(m, stream) ? m->domains[domain].blocking : m->domains[domain].legacy;
+}
+
+void lane_enqueue(struct making *m, uint32_t stream, struct lane *lane, uint32_t node)
+{
+    const uint32_t domain = m->domain_of[stream];
+    lane->tail = node;
+    lane->joined = false;
+    if (domain == NONE) return;
+    struct sides *sides = &m->domains[domain];
+    uint32_t *side = is_legacy(m, stream) ? &sides->legacy : &sides->blocking;
+    *side = join_of(m, *side, node, TIE_STREAM);
+}
+
+void devices_join(struct making *m)
+{
+    for (size_t i = 0; i < m->lane_count; i++) {
+        if (m->lanes[i].joined) continue;
+        uint32_t *all = &m->device_tail[m->run->streams[m->lanes[i].stream].device];
+        *all = join_of(m, *all, m->lanes[i].tail, TIE_STREAM);
+        m->lanes[i].joined = true;
+    }
+}

@@ -1,0 +1,82 @@
+/* The graph of a run while it is made (replay_make.c): its nodes and ties, and what each stream,
+ * event, thread and context has last. */
+#ifndef CS_MODEL_REPLAY_GRAPH_H
+#define CS_MODEL_REPLAY_GRAPH_H
+
+#include "tools/custream/model/replay_inside.h"
+
+/* A stream of the run that is played: a stream of the recorded run, or a part of it. */
+struct lane {
+    uint32_t tail; /* the last node on it; NONE */
+    uint32_t gate; /* SPLIT_WORKS: the last node on it that is no kernel, or a wait; NONE */
+    uint32_t next; /* the next lane of the same stream; NONE */
+    uint32_t key;  /* which part of the stream: a thread, a way of copies */
+    uint32_t stream;
+    bool joined; /* device_tail has its tail */
+};
+
+struct making {
+    struct replay *replay;
+    const struct replay *whole; /* the graph without a split, if this one has one; or NULL */
+    const struct run *run;
+    const struct hold *holds;
+    enum split split;
+    int64_t *joins; /* by the subject of a JOIN: its end in the trace */
+    size_t join_count, join_capacity;
+    uint32_t *lane_of; /* by stream: its first lane; NONE */
+    struct lane *lanes;
+    size_t lane_count, lane_capacity;
+    uint32_t *domain_of; /* by stream: its context; NONE */
+    struct sides {
+        uint32_t legacy, blocking; /* the last node of each side; NONE */
+    } *domains;
+    uint32_t *device_tail; /* by device: a node that ends when the work of its lanes has, as far as
+                              they are `joined` */
+    uint32_t *thread_last; /* by thread: its last node; NONE */
+    int64_t *thread_ended; /* by thread: the end of its last call in the trace */
+    uint32_t *thread_next; /* by thread: the place in run->thread_calls of its next call */
+    uint32_t waker;        /* the node of the call that ended last, of all threads; NONE */
+    uint32_t waker_before; /* likewise, of the threads other than that one's; NONE */
+    struct numbers events; /* by event: the node at which its last record is reached */
+    struct numbers polled; /* calls that only asked, and were asked again */
+    uint32_t *enqueues_last; /* by thread: its last call that puts work on a GPU; 0 */
+    bool *in_row;            /* by call: it is in a row of launches that is worth a graph */
+    text not_ready;
+    double pinned_bytes, pinned_ns;
+};
+
+uint32_t node_add(struct making *m, enum node_kind kind, uint32_t subject);
+/* Returns when a node ended in the trace. */
+int64_t node_ended(const struct making *m, uint32_t number);
+/* Ties the newest node to an earlier one; NONE: to none. */
+void tie_add(struct making *m, uint32_t from, enum tie_kind kind, int64_t delay);
+/* Returns a node that ends when both have. The tie to b is of this kind. */
+uint32_t join_of(struct making *m, uint32_t a, uint32_t b, enum tie_kind kind);
+
+struct lane *lane_get(struct making *m, uint32_t stream, uint32_t key);
+/* Returns the key of the call's lane on its stream. `work`: its work; NULL: it has none. */
+uint32_t lane_key(const struct making *m, const struct call *call, const struct work *work);
+/* Returns the end of the other lane of the stream that work on this one needs; NONE. */
+uint32_t lane_needed(struct making *m, uint32_t stream, uint32_t key);
+/* Puts a node at the end of a lane, and tells the other side of the legacy default stream. */
+void lane_enqueue(struct making *m, uint32_t stream, struct lane *lane, uint32_t node);
+/* Returns a node that ends when everything on the stream so far has; NONE. */
+uint32_t stream_tail(struct making *m, uint32_t stream);
+/* Returns the node that the legacy default stream's rule puts before work on this stream; NONE. */
+uint32_t barrier_of(const struct making *m, uint32_t stream);
+/* Brings device_tail up to date. */
+void devices_join(struct making *m);
+
+/* Returns the tie of work to its call, which is its last one. */
+struct tie *way_of(const struct replay *replay, uint32_t node);
+
+enum { ACTIVE = 256, SOON_NS = 20000 };
+struct active {
+    uint32_t works[ACTIVE]; /* works that may still run, or ended just before */
+    size_t count;
+};
+/* Limits how much of its device a kernel fills to what was free when it began. Takes back its rest
+ * if it began when another one made room: replaying finds that out by itself. */
+void room_judge(struct making *m, struct active *active, uint32_t index);
+
+#endif

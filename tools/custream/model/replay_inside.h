@@ -1,0 +1,78 @@
+/* Shared by replay_make.c and replay.c. */
+#ifndef CS_MODEL_REPLAY_INSIDE_H
+#define CS_MODEL_REPLAY_INSIDE_H
+
+#include "tools/custream/model/replay.h"
+
+enum node_kind { NODE_CALL, NODE_RETURN, NODE_WORK, NODE_HOST_FUNCTION, NODE_JOIN };
+
+enum {
+    SKEW_NS = 5000,   /* as in order.c: what ended later than this did not hold a node */
+    LAUNCH_NS = 3000, /* a launch's way to the GPU, if the trace does not show it */
+};
+
+/* A time in 32 bits: nanoseconds up to two seconds, then microseconds. */
+static inline uint32_t time_pack(int64_t ns)
+{
+    if (ns <= 0) return 0;
+    if (ns < INT32_MAX) return (uint32_t)ns;
+    return (ns / 1000 < INT32_MAX ? (uint32_t)(ns / 1000) : INT32_MAX) | UINT32_C(1) << 31;
+}
+static inline int64_t time_unpack(uint32_t time)
+{
+    return time >> 31 ? (int64_t)(time & INT32_MAX) * 1000 : time;
+}
+
+struct node {
+    uint32_t subject; /* the index of the call, work or callback; JOIN: NONE */
+    uint32_t ties;    /* the node's ties are replay->ties[ties .. the next node's ties) */
+    union {
+        struct {
+            uint32_t takes; /* CALL: its time, without what it waits */
+            uint32_t gap;   /* CALL: own code of its thread before it */
+        };
+        struct {
+            float fills;  /* WORK: the part of the device's multiprocessors that it takes; NAN: not
+                             known */
+            int32_t rest; /* WORK, HOST_FUNCTION: ns from the end of all ties to its begin */
+        };
+    };
+    enum node_kind kind : 8;
+    bool pageable : 1; /* a copy of pageable memory, or its call or return */
+    bool woken : 1;    /* CALL: its thread waited for another one, as it has a tie TIE_WAKE */
+    bool in_row : 1;   /* CALL: it is in a row of launches that is worth a graph */
+    bool last : 1;     /* RETURN: its thread puts no more work on a GPU, so the wait has to stay */
+};
+
+struct tie {
+    uint32_t from;
+    int32_t delay; /* ns behind the other node's end (ENQUEUE: begin); may be negative */
+    uint32_t next; /* the next tie from the same node; NONE */
+    uint32_t to : 28;
+    enum tie_kind kind : 4;
+};
+
+struct replay {
+    const struct run *run;
+    struct node *nodes;
+    size_t node_count, node_capacity;
+    struct tie *ties;
+    size_t tie_count, tie_capacity;
+    bool *counts;      /* by thread: its calls and their work are a part of the run's length */
+    uint32_t *node_of; /* by work: its node; NONE */
+    uint32_t *first;   /* by node: the first tie from it; NONE */
+    uint32_t call_begin,
+        call_end; /* the calls that are played: run->calls[call_begin .. call_end) */
+    double scale; /* the steady part's length over that of these calls; 1: all */
+    int64_t begin, end, unexplained;
+    double pinned_rate; /* bytes a ns of copies from and to pinned memory in this run */
+    /* while it is played */
+    int64_t *ready; /* by node: when its ties let it begin; then, its begin */
+    uint32_t *by;   /* by node: the tie that did so; NONE. NULL: nobody asks */
+    uint32_t last;  /* the node that ended last */
+    uint32_t *left;
+    struct due *due;
+    size_t due_count, due_capacity;
+};
+
+#endif

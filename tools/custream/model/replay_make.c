@@ -1,0 +1,543 @@
+/* Makes the graph of a run: one pass over its calls in the order in which the host made them, as
+ * order.c does, with what each stream, event and thread has last. */
+#include <math.h>
+
+#include "tools/custream/model/replay_graph.h"
+#include "tools/custream/model/views.h"
+
+enum {
+    WAKE_GAP_NS = 200000,   /* a thread that made no call for so long may have waited for another */
+    WAKE_NS = 500000,       /* it goes on so soon behind the end of the call that woke it */
+    BEHIND_NS = 1500,       /* work begins so long behind other work, likewise */
+    LAUNCHES_IN_A_ROW = 20, /* so many are worth a graph */
+    WAIT_NS = 2000,         /* a call that waits takes so long if there is nothing to wait for */
+    HELD_NS = 20000,        /* an allocation that takes longer waited for the device */
+    MOST_CALLS = 100000,    /* of a longer run, so many calls in its middle are played */
+    POLL_NS = 1000000,      /* queries that come faster than this are a loop that waits */
+};
+
+/* --- work --- */
+
+struct earlier {
+    uint32_t node;
+    enum tie_kind kind;
+};
+
+/* Ties work or a host function to its call and to what is before it. What ended after it began did
+ * not hold it. Its rest is split: the way of a launch to the GPU is the tie's to its call, and what
+ * comes behind other work is the node's own. */
+static void work_ties(struct making *m, uint32_t node, uint32_t call_node, int64_t begin,
+    const struct earlier *before, size_t count)
+{
+    const int64_t called = m->run->calls[m->replay->nodes[call_node].subject].begin,
+                  returned = node_ended(m, call_node),
+                  launched = begin < returned ? called : returned;
+    int64_t last = launched;
+    for (size_t i = 0; i < count; i++) {
+        if (before[i].node == NONE || node_ended(m, before[i].node) > begin + SKEW_NS) continue;
+        if (node_ended(m, before[i].node) > last) last = node_ended(m, before[i].node);
+        tie_add(m, before[i].node, before[i].kind, 0);
+    }
+    const int64_t rest = begin - last,
+                  behind = last == launched && rest > BEHIND_NS ? BEHIND_NS : rest,
+                  way = last == launched || begin - launched < LAUNCH_NS ? begin - launched
+                                                                         : LAUNCH_NS;
+    tie_add(m, call_node, begin < returned ? TIE_ENQUEUE : TIE_LAUNCH, way - behind);
+    m->replay->nodes[node].rest = behind > INT32_MAX ? INT32_MAX : (int32_t)behind;
+}
+
+static bool is_pageable(const struct run *run, const struct work *work)
+{
+    return work->kind == WORK_COPY && strstr(text_in(run, work->name), "Pageable") != NULL;
+}
+
+static void work_add(struct making *m, uint32_t index, uint32_t call_node,
+    const struct earlier *before, size_t count)
+{
+    const struct work *work = &m->run->works[index];
+    const uint32_t node = node_add(m, NODE_WORK, index);
+    m->replay->nodes[node].pageable = m->replay->nodes[call_node].pageable =
+        is_pageable(m->run, work);
+    m->replay->node_of[index] = node;
+    work_ties(m, node, call_node, work->begin, before, count);
+    if (m->whole) { /* how streams are split changes neither of the two */
+        const struct node *was = &m->whole->nodes[m->whole->node_of[index]];
+        m->replay->nodes[node].fills = was->fills;
+        m->replay->nodes[node].rest = was->rest;
+        way_of(m->replay, node)->delay = way_of(m->whole, m->whole->node_of[index])->delay;
+        return;
+    }
+    m->replay->nodes[node].fills = (float)kernel_fills(m->run, work);
+    if (work->kind == WORK_COPY && strstr(text_in(m->run, work->name), "Pinned") &&
+        work->bytes > 65536) {
+        m->pinned_bytes += (double)work->bytes;
+        m->pinned_ns += (double)(work->end - work->begin);
+    }
+}
+
+/* Adds the work of a call. Nodes of a graph are tied as their times show. */
+static void call_works(struct making *m, const struct call *call, uint32_t call_node)
+{
+    const struct run *run = m->run;
+    uint32_t all = NONE;
+    const struct work *first = &run->works[run->works_of[call->work]];
+    const uint32_t key = lane_key(m, call, first), other = lane_needed(m, call->stream, key);
+    struct lane *lane = lane_get(m, call->stream, key);
+    const bool alone = m->split == SPLIT_WORKS && first->kind == WORK_KERNEL && !first->graph;
+    struct earlier before[] = {{alone ? lane->gate : lane->tail, TIE_STREAM},
+        {barrier_of(m, call->stream), TIE_LEGACY}, {other, TIE_STREAM}};
+    const size_t lane_at = (size_t)(lane - m->lanes);
+    for (uint32_t i = 0; i < call->works; i++) {
+        const uint32_t index = run->works_of[call->work + i];
+        const struct hold *hold = &m->holds[index];
+        const bool inner = call->works > 1 && hold->cause == CAUSE_GRAPH_EDGE &&
+                           hold->blocker != NONE && m->replay->node_of[hold->blocker] != NONE;
+        const struct earlier edge = {inner ? m->replay->node_of[hold->blocker] : NONE, TIE_GRAPH};
+        work_add(m, index, call_node, inner ? &edge : before, inner ? 1 : 3);
+        all = join_of(m, all, m->replay->node_of[index], TIE_STREAM);
+    }
+    if (alone) all = join_of(m, m->lanes[lane_at].tail, all, TIE_STREAM);
+    else m->lanes[lane_at].gate = all;
+    lane_enqueue(m, call->stream, &m->lanes[lane_at], all);
+}
+
+/* --- the host --- */
+
+/* Leaves a call the time that it does not wait. */
+static void call_shorten(struct making *m, uint32_t call_node, int64_t most)
+{
+    struct node *is = &m->replay->nodes[call_node];
+    if (time_unpack(is->takes) > most) is->takes = time_pack(most);
+}
+
+/* Adds the return of a call that waits: behind the call, and behind nodes that it waited for, with
+ * what it took to go on as their delay. */
+static void return_add(struct making *m, uint32_t index, uint32_t call_node,
+    const struct earlier *before, size_t count)
+{
+    const struct call *call = &m->run->calls[index];
+    bool waited = false;
+    for (size_t i = 0; i < count; i++)
+        waited |= before[i].node != NONE && node_ended(m, before[i].node) > call->begin + WAIT_NS &&
+                  node_ended(m, before[i].node) <= call->end + SKEW_NS;
+    if (waited) call_shorten(m, call_node, WAIT_NS);
+    const uint32_t node = node_add(m, NODE_RETURN, index);
+    m->replay->nodes[node].last = index > m->enqueues_last[call->thread];
+    tie_add(m, call_node, TIE_THREAD, 0);
+    for (size_t i = 0; i < count; i++) {
+        if (before[i].node == NONE) continue;
+        const int64_t end = node_ended(m, before[i].node), rest = call->end - end;
+        if (end > call->end + SKEW_NS) continue;
+        tie_add(m, before[i].node, before[i].kind, end > call->begin ? rest : WAIT_NS);
+    }
+    m->thread_last[call->thread] = node;
+}
+
+static uint32_t event_node(const struct making *m, uint32_t event)
+{
+    return event ? numbers_get(&m->events, event, NONE) : NONE;
+}
+
+static void host_waits(struct making *m, uint32_t index, uint32_t call_node)
+{
+    const struct run *run = m->run;
+    const struct call *call = &run->calls[index];
+    if (call->what && call->stream == NONE) {
+        return_add(
+            m, index, call_node, &(struct earlier){event_node(m, call->what), TIE_WAIT_STREAM}, 1);
+        return;
+    }
+    if (call->stream != NONE) {
+        const struct earlier before = {stream_tail(m, call->stream), TIE_WAIT_STREAM};
+        return_add(m, index, call_node, &before, 1);
+        return;
+    }
+    struct earlier *before = array_zeros(run->device_count, sizeof *before);
+    devices_join(m);
+    for (size_t d = 0; d < run->device_count; d++)
+        before[d] = (struct earlier){m->device_tail[d], TIE_WAIT_DEVICE};
+    return_add(m, index, call_node, before, run->device_count);
+    free(before);
+}
+
+/* Adds the waits of a call that nobody asked for: a copy that blocks, memory that is freed. */
+static void other_waits(struct making *m, uint32_t index, uint32_t call_node)
+{
+    const struct run *run = m->run;
+    const struct call *call = &run->calls[index];
+    const int64_t took = call->end - call->begin;
+    if (call->works == 1) {
+        const uint32_t work = run->works_of[call->work];
+        const struct work *is = &run->works[work];
+        if (is->kind != WORK_COPY || call->end <= is->begin || 2 * took <= is->end - is->begin)
+            return;
+        const int64_t own = is->begin - call->begin;
+        const uint32_t node = m->replay->node_of[work];
+        if (own > 0) call_shorten(m, call_node, own);
+        const uint32_t back = node_add(m, NODE_RETURN, index);
+        m->replay->nodes[back].pageable = m->replay->nodes[node].pageable;
+        tie_add(m, call_node, TIE_THREAD, 0);
+        tie_add(m, node, TIE_WAIT_COPY, call->end - is->end);
+        m->thread_last[call->thread] = back;
+        return;
+    }
+    if (!call_allocates(run, call) || took < HELD_NS) return;
+    devices_join(m);
+    for (size_t d = 0; d < run->device_count; d++) {
+        const uint32_t tail = m->device_tail[d];
+        if (tail == NONE || node_ended(m, tail) <= call->begin + WAIT_NS ||
+            node_ended(m, tail) > call->end + SKEW_NS)
+            continue;
+        return_add(m, index, call_node, &(struct earlier){tail, TIE_WAIT_MEMORY}, 1);
+        return;
+    }
+}
+
+static bool asks_same(const struct call *a, const struct call *b)
+{
+    return a->call == b->call && a->stream == b->stream && a->what == b->what;
+}
+
+/* Marks the queries of each loop that waits by asking: all but the last, which answers. */
+static void polls_find(struct making *m)
+{
+    const struct run *run = m->run;
+    for (size_t t = 0; t < run->thread_count; t++)
+        for (uint32_t i = run->thread_calls.begins[t]; i + 1 < run->thread_calls.begins[t + 1];
+            i++) {
+            const uint32_t number = run->thread_calls.members[i];
+            const struct call *call = &run->calls[number],
+                              *after = &run->calls[run->thread_calls.members[i + 1]];
+            if (call_kind(call) == CS_KIND_QUERY && call->result == m->not_ready && m->not_ready &&
+                asks_same(call, after) && after->begin - call->end < POLL_NS)
+                *numbers_at(&m->polled, number, 1) = 1;
+        }
+}
+
+/* Whether a call ends a row of launches: what it does cannot stand in a graph among them. */
+static bool ends_row(const struct run *run, const struct call *call)
+{
+    const enum cs_kind kind = call_kind(call);
+    const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
+    return (kind == CS_KIND_MEMORY && call->stream == NONE) || kind == CS_KIND_SYNC ||
+           (work && work->kind == WORK_COPY &&
+               (work->way == CS_WAY_HtoD || work->way == CS_WAY_DtoH));
+}
+
+/* Marks the launches of each row that is worth a graph. */
+static void rows_find(struct making *m)
+{
+    const struct run *run = m->run;
+    m->in_row = array_zeros(run->call_count, sizeof *m->in_row);
+    for (size_t t = 0; t < run->thread_count; t++) {
+        const uint32_t *calls = run->thread_calls.members, end = run->thread_calls.begins[t + 1];
+        uint32_t launches = 0;
+        for (uint32_t i = run->thread_calls.begins[t], from = i; i <= end; i++) {
+            if (i < end && !ends_row(run, &run->calls[calls[i]])) {
+                launches += call_kind(&run->calls[calls[i]]) == CS_KIND_LAUNCH;
+                continue;
+            }
+            for (uint32_t c = from; launches >= LAUNCHES_IN_A_ROW && c < i; c++)
+                m->in_row[calls[c]] = true;
+            from = i + 1;
+            launches = 0;
+        }
+    }
+}
+
+/* Returns the call of another thread that woke this call's thread; NONE. */
+static uint32_t waker_of(const struct making *m, const struct call *call, int64_t gap, bool first)
+{
+    const uint32_t own = m->thread_last[call->thread];
+    const struct replay *r = m->replay;
+    uint32_t node = m->waker;
+    if (node != NONE && r->nodes[node].kind <= NODE_RETURN &&
+        m->run->calls[r->nodes[node].subject].thread == call->thread)
+        node = m->waker_before;
+    if (node == NONE || node == own || node_ended(m, node) > call->begin) return NONE;
+    if (first) return node;
+    return gap > WAKE_GAP_NS && call->begin - node_ended(m, node) < WAKE_NS &&
+                   node_ended(m, node) > m->thread_ended[call->thread]
+               ? node
+               : NONE;
+}
+
+static uint32_t call_add(struct making *m, uint32_t index)
+{
+    const struct call *call = &m->run->calls[index];
+    const uint32_t last = m->thread_last[call->thread];
+    const bool first = last == NONE;
+    const int64_t before = m->thread_ended[call->thread],
+                  gap = first || call->begin < before ? 0 : call->begin - before;
+    const uint32_t waker = waker_of(m, call, gap, first);
+    const uint32_t node = node_add(m, NODE_CALL, index);
+    m->replay->nodes[node].takes =
+        time_pack(call->end - (first || call->begin > before ? call->begin : before));
+    m->replay->nodes[node].gap = time_pack(gap);
+    m->replay->nodes[node].in_row = m->in_row[index];
+    m->replay->nodes[node].woken = waker != NONE && !first;
+    tie_add(m, last, TIE_THREAD, 0);
+    if (waker != NONE) /* a thread's first call comes after the one that made the thread */
+        tie_add(m, waker, first ? TIE_THREAD : TIE_WAKE, call->begin - node_ended(m, waker));
+    m->thread_last[call->thread] = node;
+    return node;
+}
+
+/* Notes a call that may have woken another thread: its own thread then pauses. */
+static void call_ended(struct making *m, uint32_t index)
+{
+    const struct run *run = m->run;
+    const struct call *call = &run->calls[index];
+    const uint32_t node = m->thread_last[call->thread], place = m->thread_next[call->thread];
+    if (call->end > m->thread_ended[call->thread]) m->thread_ended[call->thread] = call->end;
+    if (place < run->thread_calls.begins[call->thread + 1] &&
+        run->calls[run->thread_calls.members[place]].begin - call->end < WAKE_GAP_NS)
+        return;
+    if (m->waker != NONE && node_ended(m, m->waker) > node_ended(m, node)) return;
+    const uint32_t subject = m->waker == NONE ? NONE : m->replay->nodes[m->waker].subject;
+    if (subject != NONE && m->run->calls[subject].thread != call->thread)
+        m->waker_before = m->waker;
+    m->waker = node;
+}
+
+/* --- what is no work --- */
+
+/* A record is a barrier on the legacy default stream, and on blocking streams, as work is. */
+static void record(struct making *m, const struct call *call, uint32_t call_node)
+{
+    if (!call->what) return;
+    if (call->external || call->stream == NONE) {
+        *numbers_at(&m->events, call->what, NONE) = NONE;
+        return;
+    }
+    const uint32_t tail =
+        join_of(m, stream_tail(m, call->stream), barrier_of(m, call->stream), TIE_LEGACY);
+    const uint32_t node = join_of(m, tail, call_node, TIE_RECORD);
+    *numbers_at(&m->events, call->what, NONE) = node;
+    if (m->domain_of[call->stream] == NONE) return;
+    struct lane *lane = lane_get(m, call->stream, lane_key(m, call, NULL));
+    lane_enqueue(m, call->stream, lane, node);
+}
+
+static void wait(struct making *m, const struct call *call)
+{
+    const uint32_t event = event_node(m, call->what);
+    if (event == NONE || call->stream == NONE) return;
+    struct lane *lane = lane_get(m, call->stream, lane_key(m, call, NULL));
+    const size_t at = (size_t)(lane - m->lanes);
+    if (m->split == SPLIT_WORKS) lane->gate = join_of(m, lane->gate, event, TIE_EVENT);
+    lane_enqueue(m, call->stream, &m->lanes[at], join_of(m, m->lanes[at].tail, event, TIE_EVENT));
+}
+
+static void host_function(struct making *m, uint32_t index, uint32_t call_node, uint32_t callback)
+{
+    const struct call *call = &m->run->calls[index];
+    struct lane *lane = lane_get(m, call->stream, lane_key(m, call, NULL));
+    const size_t at = (size_t)(lane - m->lanes);
+    const struct earlier before[] = {
+        {lane->tail, TIE_STREAM}, {barrier_of(m, call->stream), TIE_LEGACY}};
+    const uint32_t node = node_add(m, NODE_HOST_FUNCTION, callback);
+    work_ties(m, node, call_node, m->run->callbacks[callback].begin, before, 2);
+    if (m->run->callbacks[callback].end > m->replay->end)
+        m->replay->end = m->run->callbacks[callback].end;
+    m->lanes[at].gate = node;
+    lane_enqueue(m, call->stream, &m->lanes[at], node);
+}
+
+static void call_take(struct making *m, uint32_t index, const uint32_t *callback_of)
+{
+    const struct call *call = &m->run->calls[index];
+    m->thread_next[call->thread]++;
+    if (numbers_get(&m->polled, index, 0)) {
+        if (call->end > m->thread_ended[call->thread]) m->thread_ended[call->thread] = call->end;
+        return;
+    }
+    const uint32_t node = call_add(m, index);
+    if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) {
+        call_ended(m, index);
+        return;
+    }
+    if (call->works && call->stream != NONE) call_works(m, call, node);
+    switch (call_kind(call)) {
+    case CS_KIND_EVENT:
+        if (call_how(call, CS_HOW_RECORDS)) record(m, call, node);
+        break;
+    case CS_KIND_WAIT:
+        if (!call->external) wait(m, call);
+        break;
+    case CS_KIND_HOSTFN:
+        if (call->stream != NONE && callback_of && callback_of[index] != NONE)
+            host_function(m, index, node, callback_of[index]);
+        break;
+    case CS_KIND_SYNC:
+    case CS_KIND_QUERY: host_waits(m, index, node); break;
+    default: other_waits(m, index, node); break;
+    }
+    call_ended(m, index);
+}
+
+/* --- the whole graph --- */
+
+/* Makes the list of each node's ties that go out from it. */
+static void ties_sort(struct replay *r)
+{
+    r->first = array_none(r->node_count);
+    for (size_t i = r->tie_count; i-- > 0;) {
+        r->ties[i].next = r->first[r->ties[i].from];
+        r->first[r->ties[i].from] = (uint32_t)i;
+    }
+}
+
+static void making_begin(struct making *m)
+{
+    const struct run *run = m->run;
+    size_t domains;
+    m->lane_of = array_none(run->stream_count);
+    m->domain_of = legacy_domains(run, &domains);
+    m->domains = array_zeros(domains, sizeof *m->domains);
+    for (size_t d = 0; d < domains; d++) m->domains[d] = (struct sides){NONE, NONE};
+    bool *used = array_zeros(domains, sizeof *used); /* something is on the legacy default stream */
+    for (size_t i = 0; i < run->call_count; i++) {
+        const uint32_t stream = run->calls[i].stream;
+        if (stream != NONE && m->domain_of[stream] != NONE &&
+            run->streams[stream].origin == ORIGIN_LEGACY &&
+            call_kind(&run->calls[i]) != CS_KIND_SYNC)
+            used[m->domain_of[stream]] = true;
+    }
+    for (size_t s = 0; s < run->stream_count; s++)
+        if (m->domain_of[s] != NONE && !used[m->domain_of[s]]) m->domain_of[s] = NONE;
+    free(used);
+    m->device_tail = array_none(run->device_count);
+    m->thread_last = array_none(run->thread_count);
+    m->thread_ended = array_zeros(run->thread_count, sizeof *m->thread_ended);
+    m->thread_next = array_zeros(run->thread_count, sizeof *m->thread_next);
+    for (size_t t = 0; t < run->thread_count; t++)
+        m->thread_next[t] = (uint32_t)FIRST_NOT(i, run->thread_calls.begins[t],
+            run->thread_calls.begins[t + 1], run->thread_calls.members[i] < m->replay->call_begin);
+    m->waker = m->waker_before = NONE;
+    m->not_ready = text_find(&run->texts, "CUDA_ERROR_NOT_READY");
+    m->enqueues_last = array_zeros(run->thread_count, sizeof *m->enqueues_last);
+    for (uint32_t i = m->replay->call_begin; i < m->replay->call_end; i++)
+        if (run->calls[i].works) m->enqueues_last[run->calls[i].thread] = i;
+    polls_find(m);
+    rows_find(m);
+}
+
+static void making_end(struct making *m)
+{
+    free(m->joins);
+    free(m->lane_of);
+    free(m->lanes);
+    free(m->domain_of);
+    free(m->domains);
+    free(m->device_tail);
+    free(m->thread_last);
+    free(m->in_row);
+    free(m->enqueues_last);
+    free(m->thread_ended);
+    free(m->thread_next);
+    numbers_free(&m->events);
+    numbers_free(&m->polled);
+}
+
+/* Chooses the calls that are played: all, or of a long run those in the middle of its steady part.
+ */
+static void window_choose(struct replay *r)
+{
+    const struct run *run = r->run;
+    const struct steady steady = steady_part(run);
+    r->call_end = (uint32_t)run->call_count;
+    r->scale = 1;
+    if (run->call_count <= MOST_CALLS) return;
+    const int64_t middle = steady.begin + (steady.end - steady.begin) / 2;
+    const size_t at = FIRST_NOT(i, 0, run->call_count, run->calls[i].begin < middle),
+                 most = run->call_count - MOST_CALLS,
+                 from = at < MOST_CALLS / 2 ? 0 : at - MOST_CALLS / 2;
+    r->call_begin = (uint32_t)(from < most ? from : most);
+    r->call_end = r->call_begin + MOST_CALLS;
+    const double played =
+        (double)(run->calls[r->call_end - 1].begin - run->calls[r->call_begin].begin);
+    if (played > 0) r->scale = (double)(steady.end - steady.begin) / played;
+    if (r->scale < 1) r->scale = 1;
+}
+
+/* Adds all calls that are played. Returns how many pieces of work have no call. */
+static size_t calls_take(struct making *m)
+{
+    struct replay *r = m->replay;
+    const struct run *run = r->run;
+    struct active active = {.count = 0};
+    size_t without_call = 0;
+    uint32_t *callback_of = host_functions_of(run);
+    for (uint32_t i = r->call_begin; i < r->call_end; i++) {
+        const struct call *call = &run->calls[i];
+        if (call->begin < r->begin) r->begin = call->begin;
+        if (call->end > r->end) r->end = call->end;
+        call_take(m, i, callback_of);
+    }
+    free(callback_of);
+    for (uint32_t i = 0; i < run->work_count; i++) {
+        without_call += run->works[i].call == NONE;
+        if (r->node_of[i] == NONE) continue;
+        if (run->works[i].end > r->end) r->end = run->works[i].end;
+        if (!m->whole) room_judge(m, &active, i);
+    }
+    return without_call;
+}
+
+/* Tells which threads count: those with a fifth or more of the GPU time of the one with most. */
+static void threads_count(struct replay *r)
+{
+    enum { PART = 5 };
+    const struct run *run = r->run;
+    int64_t *took = array_zeros(run->thread_count, sizeof *took), most = 0;
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        if (r->node_of[i] == NONE) continue;
+        int64_t *of = &took[run->calls[work->call].thread];
+        *of += work->end - work->begin;
+        if (*of > most) most = *of;
+    }
+    r->counts = array_zeros(run->thread_count, sizeof *r->counts);
+    for (size_t t = 0; t < run->thread_count; t++) r->counts[t] = took[t] * PART >= most;
+    free(took);
+}
+
+/* Makes the graph. `whole`: the graph of the run without a split; NULL: this is that. */
+static struct replay *make(
+    const struct run *run, const struct replay *whole, const struct hold *holds, enum split split)
+{
+    struct making m = {.replay = array_zeros(1, sizeof *m.replay),
+        .whole = whole,
+        .run = run,
+        .holds = holds,
+        .split = split};
+    struct replay *r = m.replay;
+    *r = (struct replay){.run = run, .begin = INT64_MAX, .end = INT64_MIN};
+    window_choose(r);
+    const size_t calls = r->call_end - r->call_begin, room = calls * 9 / 4 + 64;
+    r->node_of = array_none(run->work_count);
+    r->nodes = array_zeros(r->node_capacity = room, sizeof *r->nodes);
+    r->ties = array_zeros(r->tie_capacity = room * 3 / 2, sizeof *r->ties);
+    making_begin(&m);
+    const size_t without_call = calls_take(&m);
+    ties_sort(r);
+    threads_count(r);
+    r->pinned_rate = whole             ? whole->pinned_rate
+                     : m.pinned_ns > 0 ? m.pinned_bytes / m.pinned_ns
+                                       : 0;
+    making_end(&m);
+    if (r->node_count && without_call * 100 <= run->work_count) return r;
+    replay_free(r);
+    return NULL;
+}
+
+struct replay *replay_make(const struct run *run, const struct hold *holds)
+{
+    return make(run, NULL, holds, SPLIT_NONE);
+}
+
+struct replay *replay_split(const struct replay *whole, const struct hold *holds, enum split split)
+{
+    return make(whole->run, whole, holds, split);
+}

@@ -1,0 +1,85 @@
+/* What the longest path of the run goes through: to make the run shorter, one of these must become
+ * shorter. */
+#include "tools/custream/model/replay.h"
+#include "tools/custream/report/inside.h"
+
+static const struct column columns[] = {
+    {"what", "what", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"name", "name", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"where", "where", UNIT_TEXT, COLUMN_NAMES, 0},
+    {"path_ns", "on the path", UNIT_NS, 0, CELL_TOTAL},
+    {"share", "share", UNIT_SHARE, 0, CELL_OWN},
+    {"times", "times", UNIT_COUNT, 0, CELL_TIMES},
+    {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
+};
+enum { WHAT, NAME, WHERE, SHARE = 4 };
+
+static const char *const part_word[PATH_PARTS] = {
+    [PATH_CALL] = "call",
+    [PATH_RETURN] = "after a wait",
+    [PATH_OWN_CODE] = "own code before",
+    [PATH_HOST_FUNCTION] = "host function",
+    [PATH_LAUNCH] = "way to the GPU",
+    [PATH_FULL] = "no room for",
+};
+
+struct path {
+    const struct run *run;
+    struct tallies rows;
+};
+
+/* Adds up by what it is, its name, and its stream or thread. */
+static void step_add(void *of, enum path_part part, uint32_t subject, int64_t ns)
+{
+    struct path *path = of;
+    const struct run *run = path->run;
+    text name = 0;
+    uint32_t where;
+    if (part == PATH_CALL || part == PATH_RETURN || part == PATH_OWN_CODE) {
+        name = run->calls[subject].name;
+        where = run->calls[subject].thread;
+    } else if (part == PATH_HOST_FUNCTION) where = run->callbacks[subject].stream;
+    else {
+        name = run->works[subject].name;
+        where = run->works[subject].stream;
+    }
+    struct tally *tally = TALLY_OF(&path->rows, part, name, where);
+    tally->sum[0] = part;
+    tally->sum[1] = name;
+    tally->sum[2] = where;
+    tally->sum[3] = part == PATH_WORK ? run->works[subject].kind : 0;
+    tally_add(tally, ns);
+}
+
+static void row_fill(
+    struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
+{
+    static const char *const kinds[WORK_KINDS] = {"kernel", "copy", "memset", "graph", "range"};
+    const enum path_part part = (enum path_part)tally->sum[0];
+    const uint32_t where = (uint32_t)tally->sum[2];
+    const bool host = part == PATH_CALL || part == PATH_RETURN || part == PATH_OWN_CODE;
+    row[WHAT].text = part == PATH_WORK ? kinds[(int)tally->sum[3]] : part_word[part];
+    row[NAME].text = text_in(&of->run, (text)tally->sum[1]);
+    row[WHERE].text = where == NONE ? ""
+                      : host        ? thread_label(report, &of->run, where)
+                                    : stream_label(report, &of->run, where);
+}
+
+void section_critical_path(struct report *report, const struct model *of)
+{
+    struct replay *replay = run_has_times(&of->run) ? replay_make(&of->run, of->holds) : NULL;
+    struct path path = {.run = &of->run};
+    struct table *table =
+        TABLE_NEW(report, "critical_path", "The longest path of the run", columns);
+    table->none = "Absent: the run cannot be replayed, as GPU times or calls are missing";
+    table->shown = 20;
+    if (replay) replay_path(replay, step_add, &path);
+    int64_t all = 0;
+    for (size_t i = 0; i < path.rows.count; i++) all += path.rows.rows[i].total;
+    tallies_put(report, of, &path.rows, table, row_fill);
+    for (size_t row = 0; row < table->row_count; row++) {
+        struct cell *cells = &table->cells[row * table->column_count];
+        cells[SHARE].number = cells[3].number / (double)all;
+    }
+    replay_free(replay);
+}
