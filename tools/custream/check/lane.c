@@ -83,7 +83,8 @@ static void lane_judge_overlap(struct check *check, const struct lane *lane)
 /* Judges that of two slices that start at the same ts the longer one is on the lower line. */
 static void lane_judge_order(struct check *check, const struct lane *lane)
 {
-    /* Shorter slices stand behind longer ones: the loop goes backwards. */
+    /* lanes_sort() has put the longer slices of one ts first. The loop goes backwards, so that it
+     * meets the shorter ones first. */
     uint64_t lowest_shorter = 0; /* the lowest line of a shorter slice at this ts; 0: none */
     int64_t ts = 0, end = 0;
     uint64_t lowest = 0; /* the lowest line of the slices at this ts so far */

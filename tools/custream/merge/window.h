@@ -23,8 +23,8 @@ struct window {
     size_t open_count, open_capacity;
     uint32_t unused;     /* a free place in `open`, + 1; its `below` is the next free place, + 1 */
     struct numbers tops; /* by key_of(): the place of the innermost slice that is open, + 1 */
-    /* by key_of(): 1 if one end lies in the window; for a range, how many ends are at slices that
-     * stay */
+    /* by key_of(): 1 if only one end lies in the window, 0 if both do or none does; for a range,
+     * how many ends are at slices that stay */
     struct numbers arrows;
     /* by key_of(): the number of the counter's last row before the window */
     struct numbers counters;

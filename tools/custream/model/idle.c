@@ -34,7 +34,7 @@ struct making {
     int64_t *ended;         /* the latest end of the thread's calls up to this one, by place in
                                run->thread_calls */
     struct times no_works,
-        no_calls; /* times from which GPU work, or calls, may be missing in the trace */
+        no_calls; /* times for which the trace may lack GPU work (no_works), or calls */
 };
 
 /* --- what the trace does not show --- */

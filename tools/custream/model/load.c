@@ -144,7 +144,8 @@ static void load_call(struct run *run, const struct trace_row *row)
     ADD(run, call, call);
 }
 
-/* Returns the direction that a copy's name tells, as "Memcpy HtoD (Pinned -> Device)". */
+/* Returns the direction in a copy's name: HtoD of "Memcpy HtoD (Pinned -> Device)"; CS_WAY_ANY: the
+ * name tells none. */
 static enum cs_way way_of(struct run *run, text name)
 {
     static const char before[] = "Memcpy ";

@@ -35,7 +35,8 @@ struct making {
     uint32_t *thread_last; /* by thread: its last node; NONE */
     int64_t *thread_ended; /* by thread: the end of its last call in the trace */
     uint32_t *thread_next; /* by thread: the place in run->thread_calls of its next call */
-    uint32_t waker;        /* the node of the call that ended last, of all threads; NONE */
+    uint32_t waker;        /* of the calls behind which their thread paused: the node of the
+                              one that ended last; NONE */
     uint32_t waker_before; /* likewise, of the threads other than that one's; NONE */
     struct numbers events; /* by event: the node at which its last record is reached */
     struct numbers polled; /* calls that only asked, and were asked again */

@@ -224,7 +224,7 @@ static bool ends_row(const struct run *run, const struct call *call)
                (work->way == CS_WAY_HtoD || work->way == CS_WAY_DtoH));
 }
 
-/* Marks the launches of each row that is worth a graph. */
+/* Marks all calls of each row of launches that is worth a graph. */
 static void rows_find(struct making *m)
 {
     const struct run *run = m->run;
@@ -245,7 +245,8 @@ static void rows_find(struct making *m)
     }
 }
 
-/* Returns the call of another thread that woke this call's thread; NONE. */
+/* Returns the node of the call, on another thread, behind which this call's thread went on; NONE.
+ */
 static uint32_t waker_of(const struct making *m, const struct call *call, int64_t gap, bool first)
 {
     const uint32_t own = m->thread_last[call->thread];
@@ -277,7 +278,7 @@ static uint32_t call_add(struct making *m, uint32_t index)
     m->replay->nodes[node].in_row = m->in_row[index];
     m->replay->nodes[node].woken = waker != NONE && !first;
     tie_add(m, last, TIE_THREAD, 0);
-    if (waker != NONE) /* a thread's first call comes after the one that made the thread */
+    if (waker != NONE) /* of a first call: the call behind which its thread was made, probably */
         tie_add(m, waker, first ? TIE_THREAD : TIE_WAKE, call->begin - node_ended(m, waker));
     m->thread_last[call->thread] = node;
     return node;

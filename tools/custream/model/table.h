@@ -72,7 +72,7 @@ void report_free(struct report *report);
 
 enum { TALLY_SUMS = 7 };
 
-/* The sums of all things with one key. Times in ns. */
+/* The sums of all things with one key. times: how many things; total, shortest, longest: in ns. */
 struct tally {
     uint64_t key;
     uint64_t times;

@@ -7,7 +7,7 @@
 void look_shared_streams(struct findings *to)
 {
     const struct run *run = &to->of->run;
-    struct tallies streams = {0}; /* sum[0]: the thread seen first; sum[1]: whether another was */
+    struct tallies streams = {0}; /* sum[0]: the first thread; sum[1]: calls of others */
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         if (!call->works || call->stream == NONE) continue;

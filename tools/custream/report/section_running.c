@@ -353,7 +353,8 @@ static const char *function_words(const struct running *r, const struct inside *
                    : NULL;
 }
 
-/* Says what the thread waits for, by its stream's or event's first unfinished call; NULL. */
+/* Says what the thread waits for; NULL: not known. For a stream or an event, this is the first
+ * unfinished call of that stream, or of the event's stream. */
 static const char *thread_waits_for(const struct running *r, const struct inside *thread)
 {
     const struct run *run = r->run;

@@ -166,7 +166,8 @@ static void event_fields(const struct pftrace *p, struct event *e)
         e->name = interned(p, e->sequence, CS_PF_INTERNED_NAME, e->in[CS_PF_NAME_IID].value);
     for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
         if (e->in[flows[i]].number) e->flow = &e->in[flows[i]], e->flow_in = i >= 2;
-    /* Our traces bind ends in this way, as an arrow may have several ends. */
+    /* The older fields. Our traces use them, since a flow of the newer ones has one end only, and
+     * an arrow may have several. */
     const uint64_t way = e->legacy[CS_PF_BIND_WAY].value;
     if (way != CS_PF_BIND_IN && way != CS_PF_BIND_OUT) return;
     e->flow = &e->legacy[CS_PF_BIND_ID];

@@ -82,7 +82,7 @@ void row_print(struct rope *to, yyjson_val *value)
         if (in && in->follows && (name || !in->object)) rope_literal(to, ",");
         if (in) in->follows = true, in->left--;
         if (name && yyjson_is_raw(at))
-            in->left--; /* the value behind whole members is ignored, and not counted in `left` */
+            in->left--; /* a raw name is whole members: the value behind it is skipped */
         if (yyjson_is_ctn(at)) {
             rope_print(to, object ? "{" : "[");
             array_add(levels, depth, capacity,
