@@ -506,4 +506,4 @@ def test_the_runtimes_allocations_in_a_trace_of_another_tool(tmp_path):
                  slice_("cuda_runtime", "cudaMalloc", HOST, MAIN, at + 1009, 300, correlation=2 * i + 2)]
     path.write_text(json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": 1, "traceEvents": rows}), encoding="utf-8")
     tables = json.loads(custream("report", "--json", path).stdout)["tables"]
-    assert {row["id"]: row["gain_high_ns"] / 1000 for row in tables["findings"] if row["id"] == "CS106"} == {"CS106": near(8 * 300)}
+    assert {row["id"]: row["gain_high_ns"] / 1000 for row in tables["findings"] if row["id"] == "CS106"} == {"CS106": near(7 * 300)}, "the last one lies behind all work"

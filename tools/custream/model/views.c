@@ -224,11 +224,30 @@ static bool is_computing(const struct work *work)
     return work->kind == WORK_KERNEL || work->kind == WORK_GRAPH;
 }
 
+static int64_t called_at(const struct run *run, const struct work *work)
+{
+    return work->call == NONE ? work->begin : run->calls[work->call].begin;
+}
+
+/* Returns the time from the first call that makes work to the end of all work; without work, that
+ * of the run. */
+static struct steady work_span(const struct run *run)
+{
+    struct steady span = {INT64_MAX, INT64_MIN};
+    if (!run->work_count) return (struct steady){run->begin, run->end};
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        if (called_at(run, work) < span.begin) span.begin = called_at(run, work);
+        if (work->end > span.end) span.end = work->end;
+    }
+    return span;
+}
+
 struct steady steady_part(const struct run *run)
 {
     enum { LEAST = 10 };
     struct tallies kernels = {0};
-    struct steady steady = {run->begin, run->end};
+    struct steady steady = work_span(run);
     for (size_t i = 0; i < run->work_count; i++)
         if (is_computing(&run->works[i]))
             tally_add(
@@ -242,14 +261,13 @@ struct steady steady_part(const struct run *run)
         for (size_t i = 0; i < run->work_count; i++) {
             const struct work *work = &run->works[i];
             if (is_computing(work) && work->name == kernels.rows[k].key)
-                begins[count++] = work->call == NONE ? work->begin : run->calls[work->call].begin;
+                begins[count++] = called_at(run, work);
         }
         qsort(begins, count, sizeof *begins, by_length);
         steady = longest_series(begins, count);
         for (size_t i = 0; i < run->work_count; i++) {
             const struct work *work = &run->works[i];
-            const int64_t called = work->call == NONE ? work->begin : run->calls[work->call].begin;
-            if (called <= steady.end && work->end > end) end = work->end;
+            if (called_at(run, work) <= steady.end && work->end > end) end = work->end;
         }
         steady.end = end;
         free(begins);

@@ -51,7 +51,8 @@ bool call_allocates(const struct run *run, const struct call *call);
 
 /* The part of a run in which it does its work again and again, without what comes before and
  * behind: the longest series, without a pause, of the kernel or graph that took most time of those
- * that ran ten times. The whole run: none ran ten times. */
+ * that ran ten times. If none ran ten times, from the first call that makes
+ * work to the end of all work. */
 struct steady {
     int64_t begin, end;
 };
