@@ -105,3 +105,29 @@ def test_the_path_goes_over_the_legacy_stream_and_threads(tmp_path):
     rows = json.loads(custream("report", "--json", "--critical-path", written(tmp_path, "a.json", story)).stdout)["tables"]["critical_path"]
     path = {(row["what"], row["name"]): row["path_ns"] / 1000 for row in rows}
     assert [path[("kernel", name)] for name in "abc"] == [1000, 1000, 500]
+
+
+FULL = {"grid": [4, 1, 1], "block": [1024, 1, 1], "registers per thread": 16, "shared memory": 0}  # two multiprocessors hold four such blocks
+SMALL = {"grid": [1, 1, 1], "block": [32, 1, 1], "registers per thread": 16, "shared memory": 0}
+
+
+@pytest.mark.parametrize("shape, found", [(FULL, []), (SMALL, ["CS101", "CS102"])])
+def test_kernels_that_fill_the_gpu_gain_nothing_from_more_streams(tmp_path, shape, found):
+    """A short kernel on the legacy stream keeps two streams apart: for nothing, if their kernels had room for each other."""
+    story, end = Story(), 10
+    story.stream(LEGACY), story.stream(13, blocking=True), story.stream(14, blocking=True)
+    for i in range(12):
+        end = story.kernel(13 + i % 2, 6 * i, end, 1000, **shape)
+        end = story.kernel(LEGACY, 6 * i + 3, end, 2, name="short", **SMALL)
+    tables = json.loads(custream("report", "--json", written(tmp_path, "a.json", story)).stdout)["tables"]
+    assert [row["id"] for row in tables["findings"] if row["id"] in ("CS101", "CS102")] == found, tables["findings"]
+    assert found or tables["findings"][0]["id"] == "CS123"
+
+
+def test_copies_in_one_direction_gain_nothing_from_more_streams(tmp_path):
+    story, end = Story(), 10
+    story.stream(LEGACY), story.stream(13, blocking=True)
+    for i in range(8):
+        end = story.copy((LEGACY, 13)[i % 2], 3 * i, end, 1000)
+    tables = json.loads(custream("report", "--json", written(tmp_path, "a.json", story)).stdout)["tables"]
+    assert not {row["id"] for row in tables["findings"]} & {"CS101", "CS102", "CS114", "CS122"}, tables["findings"]
