@@ -49,40 +49,48 @@ static struct due due_pop(struct replay *r)
 /* --- room on the devices --- */
 
 enum { RUNNING = 128 };
+/* The room of one device. */
 struct room {
     int64_t engine[CS_WAY_COUNT]; /* when the copy in this direction ends */
     struct running {
-        int64_t end;
+        int64_t leaves; /* when its last blocks leave room */
         double fills;
     } running[RUNNING];
     size_t count;
+    /* kernels for which there was no room, in the order in which they came: waiting[first .. end)
+     */
+    uint32_t *waiting;
+    size_t first, end, capacity;
 };
 
 /* Returns when the device has room for the work: `at`, or later. */
 static int64_t room_at(
     struct room *room, const struct work *work, double fills, uint32_t at_once, int64_t at)
 {
-    if (work->kind == WORK_COPY) return room->engine[work->way] > at ? room->engine[work->way] : at;
+    if (work->kind == WORK_COPY)
+        return fills > 0 && room->engine[work->way] > at ? room->engine[work->way] : at;
     if (work->kind != WORK_KERNEL || (fills <= 0 && !at_once)) return at;
     double filled = 0;
     int64_t first = INT64_MAX;
     size_t kept = 0;
     for (size_t i = 0; i < room->count; i++) {
-        if (room->running[i].end <= at + SKEW_NS) continue; /* its last blocks leave room already */
+        if (room->running[i].leaves <= at) continue;
         room->running[kept++] = room->running[i];
         filled += room->running[i].fills;
-        if (room->running[i].end - SKEW_NS < first) first = room->running[i].end - SKEW_NS;
+        if (room->running[i].leaves < first) first = room->running[i].leaves;
     }
     room->count = kept;
     const size_t most = at_once ?: RUNNING;
     return (kept && filled + fills > FULL) || kept >= most ? first : at;
 }
 
-static void room_take(struct room *room, const struct work *work, double fills, int64_t end)
+static void room_take(
+    struct room *room, const struct work *work, double fills, int64_t begin, int64_t end)
 {
+    const int64_t early = (end - begin) / 8 < SKEW_NS ? (end - begin) / 8 : SKEW_NS;
     if (work->kind == WORK_COPY) room->engine[work->way] = end;
     else if (work->kind == WORK_KERNEL && room->count < RUNNING)
-        room->running[room->count++] = (struct running){end, fills};
+        room->running[room->count++] = (struct running){end - early, fills};
 }
 
 /* --- what is changed --- */
@@ -218,11 +226,57 @@ static bool counts(const struct replay *r, const struct node *node)
     }
 }
 
+/* A run while it is played. */
+struct play {
+    struct room *rooms; /* by device */
+    const struct change *change;
+    int64_t last; /* the latest end so far */
+};
+
+/* Begins a node, if the device has room. False: it has none; the device's due is pushed for when it
+ * has. */
+static bool node_begins(struct replay *r, struct play *play, uint32_t number, int64_t at)
+{
+    const struct node *node = &r->nodes[number];
+    const int64_t end = at + node_takes(r, node, play->change);
+    if (node->kind == NODE_WORK) {
+        const struct work *work = &r->run->works[node->subject];
+        const double fills = isnan(node->fills) ? !play->change->unknown_fits : node->fills;
+        const uint32_t device = work_device(r->run, work);
+        const int64_t free = room_at(&play->rooms[device], work, fills, play->change->at_once, at);
+        if (free > at) {
+            due_push(r, (struct due){free,
+                            work->kind == WORK_KERNEL ? (uint32_t)r->node_count + device : number});
+            return false;
+        }
+        room_take(&play->rooms[device], work, fills, at, end);
+    }
+    if (end > play->last && counts(r, node)) play->last = end, r->last = number;
+    r->ready[number] = at;
+    node_ends(r, number, at, end, play->change);
+    return true;
+}
+
+/* Begins a node that nothing holds any more, or puts a kernel behind those that wait for room. */
+static void node_comes(struct replay *r, struct play *play, uint32_t number, int64_t at)
+{
+    const struct node *node = &r->nodes[number];
+    const struct work *work = node->kind == NODE_WORK ? &r->run->works[node->subject] : NULL;
+    if (!work || work->kind != WORK_KERNEL) {
+        node_begins(r, play, number, at);
+        return;
+    }
+    struct room *room = &play->rooms[work_device(r->run, work)];
+    if (room->first == room->end && node_begins(r, play, number, at)) return;
+    if (room->first == room->end) room->first = room->end = 0;
+    array_add(room->waiting, room->end, room->capacity, number);
+}
+
 int64_t replay_length(struct replay *r, const struct change *change)
 {
     const struct run *run = r->run;
     struct room *rooms = array_zeros(run->device_count, sizeof *rooms);
-    int64_t last = INT64_MIN;
+    struct play play = {rooms, change, INT64_MIN};
     for (size_t d = 0; d < run->device_count; d++)
         for (size_t w = 0; w < CS_WAY_COUNT; w++) rooms[d].engine[w] = INT64_MIN;
     if (!r->ready) r->ready = array_zeros(r->node_count, sizeof *r->ready);
@@ -239,26 +293,16 @@ int64_t replay_length(struct replay *r, const struct change *change)
     }
     while (r->due_count) {
         const struct due due = due_pop(r);
-        const struct node *node = &r->nodes[due.node];
-        const int64_t duration = node_takes(r, node, change);
-        if (node->kind == NODE_WORK) {
-            const struct work *work = &run->works[node->subject];
-            const double fills = isnan(node->fills) ? !change->unknown_fits : node->fills;
-            struct room *room = &rooms[work_device(run, work)];
-            const int64_t at = room_at(room, work, fills, change->at_once, due.at);
-            if (at > due.at) {
-                due_push(r, (struct due){at, due.node});
-                continue;
-            }
-            room_take(room, work, fills, due.at + duration);
-        }
-        const int64_t end = due.at + duration;
-        if (end > last && counts(r, node)) last = end, r->last = due.node;
-        r->ready[due.node] = due.at;
-        node_ends(r, due.node, due.at, end, change);
+        if (due.node >= r->node_count) {
+            struct room *room = &rooms[due.node - r->node_count];
+            while (room->first < room->end &&
+                   node_begins(r, &play, room->waiting[room->first], due.at))
+                room->first++;
+        } else node_comes(r, &play, due.node, due.at);
     }
+    for (size_t d = 0; d < run->device_count; d++) free(rooms[d].waiting);
     free(rooms);
-    return last - r->begin;
+    return play.last - r->begin;
 }
 
 void replay_path(struct replay *r, path_step *step, void *of)
@@ -286,6 +330,7 @@ void replay_path(struct replay *r, path_step *step, void *of)
             step(of,
                 node->kind == NODE_CALL                                ? PATH_OWN_CODE
                 : node->kind == NODE_RETURN                            ? PATH_RETURN
+                : node->kind == NODE_HOST_FUNCTION                     ? PATH_HOST_FUNCTION
                 : node->kind == NODE_WORK && before > rest + LAUNCH_NS ? PATH_FULL
                                                                        : PATH_LAUNCH,
                 node->subject, before);

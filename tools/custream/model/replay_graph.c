@@ -66,7 +66,7 @@ struct lane *lane_get(struct making *m, uint32_t stream, uint32_t key)
     if (at == NONE) {
         at = (uint32_t)m->lane_count;
         array_add(m->lanes, m->lane_count, m->lane_capacity,
-            (struct lane){NONE, NONE, m->lane_of[stream], key, stream, true});
+            (struct lane){NONE, NONE, m->lane_of[stream], key, stream, NONE, true});
         m->lane_of[stream] = at;
     }
     return &m->lanes[at];
@@ -115,6 +115,7 @@ void lane_enqueue(struct making *m, uint32_t stream, struct lane *lane, uint32_t
     const uint32_t domain = m->domain_of[stream];
     lane->tail = node;
     lane->joined = false;
+    lane->thread = m->calling;
     if (domain == NONE) return;
     struct sides *sides = &m->domains[domain];
     uint32_t *side = is_legacy(m, stream) ? &sides->legacy : &sides->blocking;

@@ -11,8 +11,8 @@ struct lane {
     uint32_t gate; /* SPLIT_WORKS: the last node on it that is no kernel, or a wait; NONE */
     uint32_t next; /* the next lane of the same stream; NONE */
     uint32_t key;  /* which part of the stream: a thread, a way of copies */
-    uint32_t stream;
-    bool joined; /* device_tail has its tail */
+    uint32_t stream, thread; /* thread: the last one that put work on it */
+    bool joined;             /* device_tail has its tail */
 };
 
 struct making {
@@ -41,7 +41,10 @@ struct making {
     struct numbers events; /* by event: the node at which its last record is reached */
     struct numbers polled; /* calls that only asked, and were asked again */
     uint32_t *enqueues_last; /* by thread: its last call that puts work on a GPU; 0 */
-    bool *in_row;            /* by call: it is in a row of launches that is worth a graph */
+    uint32_t calling;        /* the thread of the call that is taken now */
+    /* by thread: the end of its last call behind which it paused, and of the one before that */
+    int64_t *paused, *paused_before;
+    bool *in_row; /* by call: it is in a row of launches that is worth a graph */
     text not_ready;
     double pinned_bytes, pinned_ns;
 };

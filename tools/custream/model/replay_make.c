@@ -10,9 +10,11 @@ enum {
     WAKE_NS = 500000,       /* it goes on so soon behind the end of the call that woke it */
     BEHIND_NS = 1500,       /* work begins so long behind other work, likewise */
     LAUNCHES_IN_A_ROW = 20, /* so many are worth a graph */
+    LANES_EACH = 32,        /* of more lanes, all of a device are waited for together */
     WAIT_NS = 2000,         /* a call that waits takes so long if there is nothing to wait for */
     HELD_NS = 20000,        /* an allocation that takes longer waited for the device */
     MOST_CALLS = 100000,    /* of a longer run, so many calls in its middle are played */
+    PINNED_BYTES = 1 << 20, /* copies of so many bytes show the rate of pinned memory */
     POLL_NS = 1000000,      /* queries that come faster than this are a loop that waits */
 };
 
@@ -67,9 +69,9 @@ static void work_add(struct making *m, uint32_t index, uint32_t call_node,
         way_of(m->replay, node)->delay = way_of(m->whole, m->whole->node_of[index])->delay;
         return;
     }
-    m->replay->nodes[node].fills = (float)kernel_fills(m->run, work);
+    m->replay->nodes[node].fills = work->kind == WORK_COPY ? 1 : (float)kernel_fills(m->run, work);
     if (work->kind == WORK_COPY && strstr(text_in(m->run, work->name), "Pinned") &&
-        work->bytes > 65536) {
+        work->bytes >= PINNED_BYTES) {
         m->pinned_bytes += (double)work->bytes;
         m->pinned_ns += (double)(work->end - work->begin);
     }
@@ -116,19 +118,18 @@ static void return_add(struct making *m, uint32_t index, uint32_t call_node,
     const struct earlier *before, size_t count)
 {
     const struct call *call = &m->run->calls[index];
-    bool waited = false;
-    for (size_t i = 0; i < count; i++)
-        waited |= before[i].node != NONE && node_ended(m, before[i].node) > call->begin + WAIT_NS &&
-                  node_ended(m, before[i].node) <= call->end + SKEW_NS;
-    if (waited) call_shorten(m, call_node, WAIT_NS);
+    int64_t last = call->begin; /* the end of what it waited for longest */
+    for (size_t i = 0; i < count; i++) {
+        const int64_t end = before[i].node == NONE ? INT64_MIN : node_ended(m, before[i].node);
+        if (end > last && end <= call->end + SKEW_NS) last = end;
+    }
+    if (last > call->begin + WAIT_NS) call_shorten(m, call_node, WAIT_NS);
     const uint32_t node = node_add(m, NODE_RETURN, index);
     m->replay->nodes[node].last = index > m->enqueues_last[call->thread];
     tie_add(m, call_node, TIE_THREAD, 0);
     for (size_t i = 0; i < count; i++) {
-        if (before[i].node == NONE) continue;
-        const int64_t end = node_ended(m, before[i].node), rest = call->end - end;
-        if (end > call->end + SKEW_NS) continue;
-        tie_add(m, before[i].node, before[i].kind, end > call->begin ? rest : WAIT_NS);
+        if (before[i].node == NONE || node_ended(m, before[i].node) > call->end + SKEW_NS) continue;
+        tie_add(m, before[i].node, before[i].kind, last > call->begin ? call->end - last : WAIT_NS);
     }
     m->thread_last[call->thread] = node;
 }
@@ -136,6 +137,30 @@ static void return_add(struct making *m, uint32_t index, uint32_t call_node,
 static uint32_t event_node(const struct making *m, uint32_t event)
 {
     return event ? numbers_get(&m->events, event, NONE) : NONE;
+}
+
+/* Adds the wait for a whole context. Which one it is, is not in the trace: the call is not tied to
+ * what other threads or other devices had done before it began. */
+static void device_waits(struct making *m, uint32_t index, uint32_t call_node)
+{
+    const struct call *call = &m->run->calls[index];
+    struct earlier *before = array_zeros(m->lane_count + m->run->device_count, sizeof *before);
+    size_t count = 0;
+    if (m->lane_count <= LANES_EACH) {
+        for (size_t i = 0; i < m->lane_count; i++) {
+            const struct lane *lane = &m->lanes[i];
+            if (lane->tail == NONE) continue;
+            const bool done = node_ended(m, lane->tail) <= call->begin;
+            if (!done || lane->thread == call->thread)
+                before[count++] = (struct earlier){lane->tail, TIE_WAIT_DEVICE};
+        }
+    } else {
+        devices_join(m);
+        for (size_t d = 0; d < m->run->device_count; d++)
+            before[count++] = (struct earlier){m->device_tail[d], TIE_WAIT_DEVICE};
+    }
+    return_add(m, index, call_node, before, count);
+    free(before);
 }
 
 static void host_waits(struct making *m, uint32_t index, uint32_t call_node)
@@ -152,12 +177,18 @@ static void host_waits(struct making *m, uint32_t index, uint32_t call_node)
         return_add(m, index, call_node, &before, 1);
         return;
     }
-    struct earlier *before = array_zeros(run->device_count, sizeof *before);
-    devices_join(m);
-    for (size_t d = 0; d < run->device_count; d++)
-        before[d] = (struct earlier){m->device_tail[d], TIE_WAIT_DEVICE};
-    return_add(m, index, call_node, before, run->device_count);
-    free(before);
+    device_waits(m, index, call_node);
+}
+
+/* Returns when all that the newest work is tied to had ended, but for its call: from then on its
+ * call's time is its own. */
+static int64_t held_until(const struct making *m, uint32_t node, int64_t called)
+{
+    const struct replay *r = m->replay;
+    for (size_t t = r->nodes[node].ties; t < r->tie_count && r->ties[t].to == node; t++)
+        if (r->nodes[r->ties[t].from].kind != NODE_CALL && node_ended(m, r->ties[t].from) > called)
+            called = node_ended(m, r->ties[t].from);
+    return called;
 }
 
 /* Adds the waits of a call that nobody asked for: a copy that blocks, memory that is freed. */
@@ -171,9 +202,9 @@ static void other_waits(struct making *m, uint32_t index, uint32_t call_node)
         const struct work *is = &run->works[work];
         if (is->kind != WORK_COPY || call->end <= is->begin || 2 * took <= is->end - is->begin)
             return;
-        const int64_t own = is->begin - call->begin;
         const uint32_t node = m->replay->node_of[work];
-        if (own > 0) call_shorten(m, call_node, own);
+        const int64_t own = is->begin - held_until(m, node, call->begin);
+        call_shorten(m, call_node, own > WAIT_NS ? own : WAIT_NS);
         const uint32_t back = node_add(m, NODE_RETURN, index);
         m->replay->nodes[back].pageable = m->replay->nodes[node].pageable;
         tie_add(m, call_node, TIE_THREAD, 0);
@@ -257,6 +288,9 @@ static uint32_t waker_of(const struct making *m, const struct call *call, int64_
         node = m->waker_before;
     if (node == NONE || node == own || node_ended(m, node) > call->begin) return NONE;
     if (first) return node;
+    const uint32_t thread = m->run->calls[r->nodes[node].subject].thread;
+    if (m->paused_before[thread] > m->thread_ended[call->thread])
+        return NONE; /* it had paused in this gap before, and woken nobody */
     return gap > WAKE_GAP_NS && call->begin - node_ended(m, node) < WAKE_NS &&
                    node_ended(m, node) > m->thread_ended[call->thread]
                ? node
@@ -294,6 +328,8 @@ static void call_ended(struct making *m, uint32_t index)
     if (place < run->thread_calls.begins[call->thread + 1] &&
         run->calls[run->thread_calls.members[place]].begin - call->end < WAKE_GAP_NS)
         return;
+    m->paused_before[call->thread] = m->paused[call->thread];
+    m->paused[call->thread] = call->end;
     if (m->waker != NONE && node_ended(m, m->waker) > node_ended(m, node)) return;
     const uint32_t subject = m->waker == NONE ? NONE : m->replay->nodes[m->waker].subject;
     if (subject != NONE && m->run->calls[subject].thread != call->thread)
@@ -349,6 +385,7 @@ static void call_take(struct making *m, uint32_t index, const uint32_t *callback
 {
     const struct call *call = &m->run->calls[index];
     m->thread_next[call->thread]++;
+    m->calling = call->thread;
     if (numbers_get(&m->polled, index, 0)) {
         if (call->end > m->thread_ended[call->thread]) m->thread_ended[call->thread] = call->end;
         return;
@@ -416,6 +453,8 @@ static void making_begin(struct making *m)
         m->thread_next[t] = (uint32_t)FIRST_NOT(i, run->thread_calls.begins[t],
             run->thread_calls.begins[t + 1], run->thread_calls.members[i] < m->replay->call_begin);
     m->waker = m->waker_before = NONE;
+    m->paused = array_zeros(run->thread_count, sizeof *m->paused);
+    m->paused_before = array_zeros(run->thread_count, sizeof *m->paused_before);
     m->not_ready = text_find(&run->texts, "CUDA_ERROR_NOT_READY");
     m->enqueues_last = array_zeros(run->thread_count, sizeof *m->enqueues_last);
     for (uint32_t i = m->replay->call_begin; i < m->replay->call_end; i++)
@@ -434,6 +473,8 @@ static void making_end(struct making *m)
     free(m->device_tail);
     free(m->thread_last);
     free(m->in_row);
+    free(m->paused);
+    free(m->paused_before);
     free(m->enqueues_last);
     free(m->thread_ended);
     free(m->thread_next);
@@ -500,7 +541,15 @@ static void threads_count(struct replay *r)
         if (*of > most) most = *of;
     }
     r->counts = array_zeros(run->thread_count, sizeof *r->counts);
+    int64_t counted = INT64_MIN; /* the last end of a call of theirs */
     for (size_t t = 0; t < run->thread_count; t++) r->counts[t] = took[t] * PART >= most;
+    for (uint32_t i = r->call_begin; i < r->call_end; i++)
+        if (r->counts[run->calls[i].thread] && run->calls[i].end > counted)
+            counted = run->calls[i].end;
+    /* who goes on for long when they have ended keeps nobody company */
+    for (uint32_t i = r->call_begin; i < r->call_end; i++)
+        if (run->calls[i].end > counted + (r->end - r->begin) / (4 * PART))
+            r->counts[run->calls[i].thread] = true;
     free(took);
 }
 

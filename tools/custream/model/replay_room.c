@@ -31,8 +31,9 @@ void room_judge(struct making *m, struct active *active, uint32_t index)
         if (!compete(run, other, work)) continue;
         struct node *is = &m->replay->nodes[m->replay->node_of[active->works[a]]];
         const bool goes_on = other->end > work->begin + SKEW_NS;
-        if (goes_on && isnan(is->fills)) is->fills = 0; /* the two ran at once: each left room */
-        if (goes_on && isnan(node->fills)) node->fills = 0;
+        /* The two ran at once: each left room. */
+        if (goes_on && (isnan(is->fills) || work->kind == WORK_COPY)) is->fills = 0;
+        if (goes_on && (isnan(node->fills) || work->kind == WORK_COPY)) node->fills = 0;
         ended |= !goes_on;
         if (!isnan(is->fills)) *(goes_on ? &filled : &left) += is->fills;
         else unknown = true;

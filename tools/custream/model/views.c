@@ -198,17 +198,18 @@ static int by_length(const void *a, const void *b)
     return ORDER(*(const int64_t *)a, *(const int64_t *)b);
 }
 
-/* Returns the longest series of begins without a pause. A pause is longer than PAUSE times the
- * middle time between two begins, and than twice the OFTEN-th longest: what comes so often is a
- * pause between steps. */
+/* Returns the longest series of begins without a pause. A pause takes PAUSE_NS, PAUSE times the
+ * middle time between two begins, and twice the OFTEN-th longest, or more: what is shorter, or
+ * comes so often, is a pause between steps. */
 static struct steady longest_series(const int64_t *begins, size_t count)
 {
-    enum { PAUSE = 50, OFTEN = 5 };
+    enum { PAUSE = 50, OFTEN = 5, PAUSE_NS = 50 * 1000 * 1000 };
     int64_t *between = array_zeros(count, sizeof *between);
     for (size_t i = 1; i < count; i++) between[i - 1] = begins[i] - begins[i - 1];
     qsort(between, count - 1, sizeof *between, by_length);
     const int64_t middle = PAUSE * between[(count - 1) / 2], often = 2 * between[count - OFTEN],
-                  pause = middle > often ? middle : often;
+                  longer = middle > often ? middle : often,
+                  pause = longer > PAUSE_NS ? longer : PAUSE_NS;
     free(between);
     size_t from = 0, best_from = 0, best_to = 0;
     for (size_t i = 1; i <= count; i++)
@@ -245,7 +246,7 @@ static struct steady work_span(const struct run *run)
 
 struct steady steady_part(const struct run *run)
 {
-    enum { LEAST = 10 };
+    enum { LEAST = 10, PART = 10 /* it took a tenth of the time of the one that took most */ };
     struct tallies kernels = {0};
     struct steady steady = work_span(run);
     for (size_t i = 0; i < run->work_count; i++)
@@ -255,7 +256,7 @@ struct steady steady_part(const struct run *run)
     tallies_sort(&kernels);
     size_t k = 0;
     while (k < kernels.count && kernels.rows[k].times < LEAST) k++;
-    if (k < kernels.count) {
+    if (k < kernels.count && kernels.rows[k].total * PART >= kernels.rows[0].total) {
         int64_t *begins = array_zeros(kernels.rows[k].times, sizeof *begins), end = 0;
         size_t count = 0;
         for (size_t i = 0; i < run->work_count; i++) {

@@ -166,6 +166,16 @@ void change_add(struct change *to, const struct change *change)
     if (change->calls) to->without |= 1 << TIE_WAIT_DEVICE;
 }
 
+int64_t unchanged_length(struct replay *replay)
+{
+    const int64_t recorded = replay_recorded(replay),
+                  fill = replay_length(replay, &(struct change){0}),
+                  fit = replay_has_unknown(replay)
+                            ? replay_length(replay, &(struct change){.unknown_fits = true})
+                            : fill;
+    return llabs(fit - recorded) < llabs(fill - recorded) ? fit : fill;
+}
+
 bool gain_of(struct gain *gain, struct replay *replay, const struct hold *holds,
     const struct change *change, enum split split)
 {

@@ -23,6 +23,10 @@ bool call_is_named(const char *name, const char *call);
 /* Adds what another change changes. Places, names and factors are left out. */
 void change_add(struct change *to, const struct change *change);
 
+/* Returns how long the run takes when it is played without a change. If the shape of kernels is not
+ * known, the nearer of two: as if they filled the device, and as if all had room. */
+int64_t unchanged_length(struct replay *replay);
+
 /* The gain of a change: how much shorter the run would be, in ns. Two figures if the trace does not
  * know enough for one. */
 struct gain {

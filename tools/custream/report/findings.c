@@ -23,7 +23,7 @@ const struct rule rules[] = {
         .experiment = {.words = "no cuCtxSynchronize", .narrow = true}},
     {"CS104", "synchronous copies", look_blocking_copies, PRICED,
         .remedy = "use cuMemcpyAsync with pinned memory, and wait for it where the data is used",
-        .experiment = {.words = "copies do not block", .narrow = true}},
+        .experiment = {.words = "copies do not block", .narrow = true, .further = "no waits"}},
     {"CS105", "copies from or to pageable memory", look_pageable, PRICED,
         .remedy = "use pinned memory (cuMemHostAlloc, cudaMallocHost, pin_memory=True)",
         .experiment = {.words = "pinned", .narrow = true, .further = "pinned and ahead"}},
@@ -97,6 +97,8 @@ _Static_assert(sizeof rules / sizeof *rules <= 64, "a bit a rule");
 
 /* The share of the run's steady part that a gain must be, to be worth a change of the program. */
 static const double WORTH_SHARE = 0.01;
+/* A replay that is so far off says nothing. */
+static const double MUCH_OFF = 0.05;
 enum { EVIDENCE_MAX = 16 << 10 };
 
 static const char *place_name(struct findings *to, const struct subject *place)
@@ -147,8 +149,10 @@ void finding(struct findings *to, struct subject place, double bound, uint64_t t
                                      ? priced(to, &place, to->rule->experiment.further)
                                      : gain;
         find.low = gain.low > 0 ? (double)gain.low : 0;
-        /* what only the second one gains is something else than was found */
-        const bool counts = more.high > gain.high && (double)gain.high >= to->worth;
+        /* What only the second one gains is something else than was found, unless as much time was
+         * waited as it gains: two waits may hold the same time. */
+        const bool counts = more.high > gain.high &&
+                            ((double)gain.high >= to->worth || (double)more.high <= 1.2 * bound);
         find.high = (double)(counts ? more.high : gain.high);
     } else if (!isnan(bound)) find.low = 0, find.high = bound;
     if (to->rule->shows == PRICED && !(find.high >= to->worth)) {
@@ -268,7 +272,19 @@ static double gain_together(const struct findings *found)
     all.change.from = found->steady.begin;
     all.change.to = found->steady.end;
     if (found->replay) gain_of(&gain, found->replay, found->of->holds, &all.change, all.split);
-    return (double)gain.high;
+    double most = (double)gain.high; /* a second experiment is no part of it, but its gain is */
+    for (size_t i = 0; i < found->count; i++)
+        if (found->rows[i].high > most) most = found->rows[i].high;
+    return most;
+}
+
+/* Returns by how much of its length a run without a change is replayed too short or too long. */
+static double replay_off(const struct findings *found)
+{
+    if (!found->replay) return 0;
+    const double recorded = (double)replay_recorded(found->replay),
+                 replayed = (double)unchanged_length(found->replay);
+    return recorded > 0 ? fabs(replayed / recorded - 1) : 0;
 }
 
 /* Says what is not in the table. */
@@ -287,6 +303,11 @@ static const char *note_of(struct findings *found)
                        "change. Gains do not add up: two findings may gain the same time.";
     for (size_t i = 0; i < found->count; i++)
         priced_rows += found->rows[i].rule->experiment.words != NULL;
+    const double off = replay_off(found);
+    if (off > MUCH_OFF)
+        note = report_text(found->report,
+            "%s The run as it was replays %s off: do not trust the gains.", note,
+            SHOWN(UNIT_SHARE, off));
     if (priced_rows > 1)
         note = report_text(found->report, "%s All together gain about %s.", note,
             SHOWN(UNIT_NS, gain_together(found)));

@@ -95,8 +95,8 @@ extern const struct rule rules[];
 extern const size_t rule_count;
 
 /* Adds a find of the rule that looks now, with its evidence. One whose gain is not worth it is only
- * counted. `bound`: the most that it can gain, in ns, for a rule of PRICED without an experiment;
- * NAN otherwise. */
+ * counted. `bound`, in ns: the most that it can gain, for a rule without an experiment; the time
+ * that was waited, for one with a further experiment; or NAN. */
 void finding(struct findings *to, struct subject place, double bound, uint64_t times,
     const char *format, ...) __attribute__((format(printf, 5, 6)));
 

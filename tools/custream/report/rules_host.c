@@ -29,9 +29,10 @@ static void look_calls(struct findings *to, const struct calls_rule *rule)
         const struct tally *tally = &places.rows[p];
         const uint32_t place = (uint32_t)tally->key;
         if (tally->times < rule->least) continue;
-        finding(to, rule->by_stream ? OF(STREAM, place) : OF(THREAD, place), NAN, tally->times,
-            "%s for %s, at most %s at once, in %s", rule->what, SHOWN(UNIT_NS, tally->total),
-            SHOWN(UNIT_NS, tally->longest), text_in(run, run->calls[(size_t)tally->sum[0]].name));
+        finding(to, rule->by_stream ? OF(STREAM, place) : OF(THREAD, place), (double)tally->total,
+            tally->times, "%s for %s, at most %s at once, in %s", rule->what,
+            SHOWN(UNIT_NS, tally->total), SHOWN(UNIT_NS, tally->longest),
+            text_in(run, run->calls[(size_t)tally->sum[0]].name));
     }
     tallies_free(&places);
 }

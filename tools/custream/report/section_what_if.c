@@ -23,8 +23,7 @@ static bool row_put(struct table *table, const struct model *of, struct replay *
     if (!good) complain(command, "--what-if='%.100s': %s", words, error);
     else if (gain_of(&gain, replay, of->holds, &what.change, what.split))
         TABLE_PUT(table, columns, CELL(words), CELL(recorded), CELL(gain.low), CELL(gain.high),
-            CELL((double)gain.high / recorded),
-            CELL(scale * (double)replay_length(replay, &(struct change){0})),
+            CELL((double)gain.high / recorded), CELL(scale * (double)unchanged_length(replay)),
             CELL(scale * (double)replay_unexplained(replay)));
     what_if_free(&what);
     return good;
