@@ -62,10 +62,19 @@ def test_other_machines_are_said(tmp_path):
 
 
 @pytest.mark.parametrize("condition, status", [("calls(cuLaunchKernel) > 19", 3), ("calls(cuLaunchKernel) > 20", 0), ("calls(cuCtxSynchronize) > 0", 0),
-                                               ("calls(cuLaunch*) == 20", 3), ("calls() > 0", 2), ("calls(cuLaunchKernel > 0", 2)])
+                                               ("calls(cuLaunch*) == 20", 3), ("calls() > 0", 2), ("calls(cuLaunchKernel > 0", 2),
+                                               ("calls(cuLaunchKernle) > 0", 3), ("calls(cudaDeviceSynchronize) > 0", 3), ("calls(cuNone*) > 0", 3)])
 def test_a_gate_on_calls(tmp_path, condition, status):
     done = custream("report", "--brief", f"--fail-if={condition}", written(tmp_path, "a.json", kernels(20, 100)))
     assert done.returncode == status, done.stderr
+
+
+def test_a_gate_on_calls_of_the_runtime(tmp_path):
+    story = kernels(2, 100)
+    story.call("cudaStreamSynchronize", 30, 100)
+    path = written(tmp_path, "a.json", story)
+    assert custream("report", "--brief", "--fail-if=calls(cudaDeviceSynchronize) > 0", path).returncode == 0
+    assert custream("report", "--brief", "--fail-if=calls(cudaDeviceSynchronise) > 0", path).returncode == 3
 
 
 def test_names_with_what_cuda_adds(tmp_path):

@@ -93,15 +93,43 @@ static bool call_read(const char *key, char name[64])
     return *name;
 }
 
-/* Returns 0 for a call that was never made: it is one that a gate may forbid. */
+/* The calls that a trace can have: those of the driver, and in other tools' traces the runtime's.
+ */
+static const char *const driver_calls[] = {
+#define CALL(name, ...) #name,
+#include "shim/calls/calls.def"
+#undef CALL
+    NULL,
+};
+static const char *const runtime_calls[] = {
+#define RUNTIME(name, ...) #name,
+#include "shim/calls/runtime.def"
+#undef RUNTIME
+    NULL,
+};
+
+static bool is_a_call(const char *const *calls, const char *name)
+{
+    while (*calls && !call_is_named(name, *calls)) calls++;
+    return *calls;
+}
+
+/* Returns 0 for a call that was never made: it is one that a gate may forbid. NAN: a trace like
+ * this one never has such a call. A gate that forbids it would always pass. */
 static double calls_named(const struct report *report, const char *name)
 {
     const struct table *calls = report_find(report, "calls");
     double times = 0;
-    for (size_t row = 0; calls && row < calls->row_count; row++)
-        if (call_is_named(name, table_text(calls, row, "call")))
-            times += table_number(calls, row, "times");
-    return times;
+    bool found = false, runtime = false;
+    for (size_t row = 0; calls && row < calls->row_count; row++) {
+        const char *call = table_text(calls, row, "call");
+        runtime |= !strncmp(call, "cuda", 4);
+        if (!call_is_named(name, call)) continue;
+        times += table_number(calls, row, "times");
+        found = true;
+    }
+    if (found || is_a_call(driver_calls, name)) return times;
+    return runtime && is_a_call(runtime_calls, name) ? 0 : NAN;
 }
 
 bool metric_find(const char *key, enum unit *unit)
