@@ -264,8 +264,13 @@ def test_a_trace_that_breaks_while_it_is_handed_out_is_no_whole_one(online, run_
     with open(path, "r+b") as file:
         file.seek(path.stat().st_size // 2)
         file.write(b'"\n}no JSON')  # wherever that falls, within a text too, the line that follows is none
-    with pytest.raises((http.client.HTTPException, OSError)):
-        opened.ask(port=port)
+    broken = path.read_bytes()
+    try:
+        status, headers, body = opened.ask(port=port)
+    except (http.client.HTTPException, OSError):
+        pass
+    else:  # a busy machine may lack a process for the answer
+        assert status == 500, (status, headers, len(body), len(broken), body == broken, broken[len(broken) // 2 - 300:len(broken) // 2 + 300])
     assert opened.process.poll() is None
 
 
