@@ -55,6 +55,19 @@ def blocking_copies(mended):
     return loop(mended, lambda story, at, end: end + 20, work), [(("CS104", "stream 13"), True)]
 
 
+def copies_that_are_waited_for(mended):
+    """A copy that blocks, and a wait for its stream at once: without one of them the other holds the host as long."""
+    def work(story, at, began):
+        if mended:
+            return story.copy(13, at, began, 1000, "DtoH")
+        return story.copy(13, at, began, 1000, "DtoH", call="cuMemcpyDtoH_v2", took=1007)
+
+    def wait(story, at, end):
+        return story.call("cuStreamSynchronize", end + 3, 2, **{"cs.stream": 13})
+
+    return loop(mended, wait, work), [(("CS104", "stream 13"), True)]
+
+
 def pageable(mended):
     """A call copies 400 us long into the driver's own memory, then the copy begins; the next call comes as it ends."""
     story, at = Story(), 0
@@ -294,7 +307,7 @@ def locks(mended):
     return story, [(("CS125", "main 4250"), True), (("CS121", "main 4250"), True), (("CS121", f"thread {MAIN + 10}"), True)]
 
 
-STORIES = [legacy, synchronisation, blocking_copies, pageable, allocations, launches, stale_waits, unrecorded, idle_waits, objects, hardware_queues, priorities,
+STORIES = [legacy, synchronisation, blocking_copies, copies_that_are_waited_for, pageable, allocations, launches, stale_waits, unrecorded, idle_waits, objects, hardware_queues, priorities,
            spinning, copy_engines, failures, host_functions, own_code, shared_stream, small_kernels, events, stream_waits, copies_and_kernels, busy, slow_host, locks]
 
 

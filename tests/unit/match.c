@@ -8,43 +8,28 @@
 #include "shim/gpu/backend.h"
 #include "shim/gpu/share_record.h"
 
-static bool begin(void)
-{
-    static const struct cs_match_sink sink = {.outside = inside,
-        .open_since = ever_since,
-        .without_times = missed,
-        .missed = missed,
-        .depth = depth};
-    return begin_told(&sink);
-}
-
-static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end)
-{
-    return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation});
-}
-
 TEST(a_call_is_found_by_its_thread_and_time)
 {
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     struct cs_op *a = called(1, 100, 10, 20), *b = called(2, 200, 10, 20),
                  *c = called(1, 100, 30, 40);
-    CHECK_IS(told(100, 7, 12, 18), CS_OP_FOUND);
-    CHECK_IS(told(200, 8, 12, 18), CS_OP_FOUND);
-    CHECK_IS(told(100, 9, 31, 39), CS_OP_FOUND);
+    CHECK_IS(profiler_told(100, 7, 12, 18), CS_OP_FOUND);
+    CHECK_IS(profiler_told(200, 8, 12, 18), CS_OP_FOUND);
+    CHECK_IS(profiler_told(100, 9, 31, 39), CS_OP_FOUND);
     CHECK(
         cs_op_of(7) == a && cs_op_of(8) == b && cs_op_of(9) == c && !cs_op_of(10) && !cs_op_of(0));
-    CHECK_IS(told(100, 11, 22, 28), CS_OP_NONE);
-    CHECK_IS(told(100, 12, 50, 60), CS_OP_LATER);
-    CHECK_IS(told(300, 13, 12, 18), CS_OP_LATER);
+    CHECK_IS(profiler_told(100, 11, 22, 28), CS_OP_NONE);
+    CHECK_IS(profiler_told(100, 12, 50, 60), CS_OP_LATER);
+    CHECK_IS(profiler_told(300, 13, 12, 18), CS_OP_LATER);
     called(50, 500, 10, 20);
-    CHECK_IS(told(40, 14, 12, 18), CS_OP_LATER); /* no thread has that number */
-    CHECK_IS(told(60, 15, 12, 18), CS_OP_LATER);
-    CHECK_IS(told(50, 16, 12, 18), CS_OP_FOUND); /* the kernel's number does as well */
+    CHECK_IS(profiler_told(40, 14, 12, 18), CS_OP_LATER); /* no thread has that number */
+    CHECK_IS(profiler_told(60, 15, 12, 18), CS_OP_LATER);
+    CHECK_IS(profiler_told(50, 16, 12, 18), CS_OP_FOUND); /* the kernel's number does as well */
 }
 
 TEST(a_depth_never_goes_below_nothing)
 {
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     struct cs_match_lane lane = {.depth = 3};
     cs_count_depth(&lane, 1, 1);
     CHECK_IS(lane.depth, 4);
@@ -56,11 +41,11 @@ TEST(a_depth_never_goes_below_nothing)
 
 TEST(calls_that_are_told_out_of_order)
 {
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     struct cs_op *ops[10];
     for (cs_u32 i = 0; i < 10; i++) ops[i] = called(1, 100, 100 * i + 1, 100 * i + 50);
     for (cs_u32 i = 10; i-- > 0;)
-        CHECK_IS(told(100, 1000 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
+        CHECK_IS(profiler_told(100, 1000 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
     for (cs_u32 i = 0; i < 10; i++) CHECK(cs_op_of(1000 + i) == ops[i]);
 }
 
@@ -68,18 +53,18 @@ TEST(calls_that_are_told_out_of_order)
 TEST(calls_that_are_none_of_ours_come_first)
 {
     enum { CALLS = 20000, GAP = 100 * CALLS / 2 };
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     for (cs_u32 i = 0; i < CALLS; i++)
         called(
             1, 100, 100 * i + (i < CALLS / 2 ? 1 : GAP), 100 * i + (i < CALLS / 2 ? 50 : GAP + 50));
     for (cs_u32 i = 0; i < 1000; i++)
-        CHECK_IS(told(100, 50000 + i, GAP + 1000 + i, GAP + 1000 + i), CS_OP_NONE);
+        CHECK_IS(profiler_told(100, 50000 + i, GAP + 1000 + i, GAP + 1000 + i), CS_OP_NONE);
     for (cs_u32 i = 0; i < CALLS / 2; i++)
-        CHECK_IS(told(100, 1 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
+        CHECK_IS(profiler_told(100, 1 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
     for (cs_u32 i = 0; i < 1000; i++)
-        CHECK_IS(told(100, 60000 + i, GAP + 3000 + i, GAP + 3000 + i), CS_OP_NONE);
+        CHECK_IS(profiler_told(100, 60000 + i, GAP + 3000 + i, GAP + 3000 + i), CS_OP_NONE);
     for (cs_u32 i = CALLS / 2; i < CALLS; i++)
-        CHECK_IS(told(100, 1 + i, 100 * i + GAP + 5, 100 * i + GAP + 45), CS_OP_FOUND);
+        CHECK_IS(profiler_told(100, 1 + i, 100 * i + GAP + 5, 100 * i + GAP + 45), CS_OP_FOUND);
 }
 
 /* A call that failed, or that was told of twice, has no op. To look from there on at each later
@@ -87,24 +72,24 @@ TEST(calls_that_are_none_of_ours_come_first)
 TEST(one_call_without_an_op_slows_nothing)
 {
     enum { CALLS = 1 << 20 };
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     called(1, 100, 1, 50);
     called(1, 100, 101, 150);
-    CHECK_IS(told(100, 1, 60, 90), CS_OP_NONE);
+    CHECK_IS(profiler_told(100, 1, 60, 90), CS_OP_NONE);
     for (cs_u32 i = 2; i < CALLS; i++) {
         called(1, 100, 100ull * i + 1, 100ull * i + 50);
-        REQUIRE(told(100, i, 100ull * i + 5, 100ull * i + 45) == CS_OP_FOUND);
+        REQUIRE(profiler_told(100, i, 100ull * i + 5, 100ull * i + 45) == CS_OP_FOUND);
     }
 }
 
 TEST(threads_that_share_a_key)
 {
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     struct cs_op *first = called(1, 100, 10, 20), *second = called(2, 100, 30, 40);
-    CHECK_IS(told(100, 1, 32, 38), CS_OP_FOUND);
-    CHECK_IS(told(100, 2, 12, 18), CS_OP_FOUND);
+    CHECK_IS(profiler_told(100, 1, 32, 38), CS_OP_FOUND);
+    CHECK_IS(profiler_told(100, 2, 12, 18), CS_OP_FOUND);
     CHECK(cs_op_of(1) == second && cs_op_of(2) == first);
-    CHECK_IS(told(2, 3, 33, 37),
+    CHECK_IS(profiler_told(2, 3, 33, 37),
         CS_OP_FOUND); /* the kernel's number, which a client may have asked for */
     CHECK(cs_op_of(3) == second);
 }
@@ -184,7 +169,7 @@ TEST(work_that_comes_late_is_counted_in_order) { count_two_streams(5000, false);
  * of the calls is known only by the end. */
 TEST(calls_of_a_capture_make_no_work_whenever_they_are_read)
 {
-    REQUIRE(begin() && cs_streams_init());
+    REQUIRE(begin_plain() && cs_streams_init());
     struct cs_stream *stream = cs_pool_new(&cs_streams);
     REQUIRE(stream);
     struct cs_match_lane *lane = cs_match_lane_of(stream);
@@ -244,7 +229,7 @@ static bool begin_with(cs_u64 works, cs_u64 calls, cs_u64 stray)
     cs_clock_init();
     if (!begin_told(&sink)) return false;
     called(1, 100, 10, 20);
-    return told(100, 1, 12, 18) == CS_OP_FOUND;
+    return profiler_told(100, 1, 12, 18) == CS_OP_FOUND;
 }
 
 static void round_at(cs_u64 flushes)
@@ -434,7 +419,7 @@ TEST(work_at_the_edge_of_a_window_waits_half_a_second_for_its_call)
     edge = cs_ticks();
     REQUIRE(begin_told(&sink));
     called(1, 100, 10, 20);
-    REQUIRE(told(100, 1, 12, 18) == CS_OP_FOUND);
+    REQUIRE(profiler_told(100, 1, 12, 18) == CS_OP_FOUND);
     drains = at_and_behind_the_edge;
     CHECK_IS(shown_at(0, 0), 0);
     CHECK_IS(shown_at(2, 0), 0);
@@ -469,7 +454,7 @@ TEST(work_waits_until_its_call_is_told_of_or_two_flushes_are_over)
     called(1, 100, 10, 20);
     drains = one_work, of_call = 1;
     for (int i = 0; i < 3; i++) CHECK_IS(shown_at(1, (cs_u64)i), 0);
-    REQUIRE(told(100, 1, 12, 18) == CS_OP_FOUND);
+    REQUIRE(profiler_told(100, 1, 12, 18) == CS_OP_FOUND);
     CHECK_IS(shown_at(1, 5), 1);
     CHECK_IS(cs_match.held.work_count, 0);
     drains = one_work, of_call = 2; /* of which nobody tells */
@@ -549,7 +534,7 @@ TEST(times_in_a_clients_clock)
 TEST(a_capture_reads_its_own_calls_alone)
 {
     enum { CAPTURED = 100, PAGE = 4096 };
-    REQUIRE(begin() && cs_streams_init());
+    REQUIRE(begin_plain() && cs_streams_init());
     struct cs_stream *stream = cs_pool_new(&cs_streams), *other = cs_pool_new(&cs_streams);
     REQUIRE(stream && other);
     struct cs_node_call *calls = cs_match.table.node_calls;

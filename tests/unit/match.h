@@ -4,6 +4,7 @@
 #define CS_TESTS_UNIT_MATCH_H
 
 #include "shim/base/memory.h"
+#include "shim/gpu/mark.h"
 #include "shim/match/state.h"
 #include "tests/unit/check.h"
 
@@ -19,11 +20,29 @@ static bool begin_told(const struct cs_match_sink *sink)
     return true;
 }
 
+/* Begins with a sink that keeps nothing. */
+static inline bool begin_plain(void)
+{
+    static const struct cs_match_sink sink = {.outside = inside,
+        .open_since = ever_since,
+        .without_times = missed,
+        .missed = missed,
+        .depth = depth};
+    return begin_told(&sink);
+}
+
 static inline struct cs_op *called(cs_u32 tid, cs_u32 key, cs_u64 begin, cs_u64 end)
 {
     struct cs_thread thread = {.tid = tid, .key = key};
     struct cs_record record = {.begin = begin, .end = end};
     return cs_op_new(&thread, &record, begin);
+}
+
+/* Asks which call a profiler's number means. */
+static inline enum cs_op_found profiler_told(
+    cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end)
+{
+    return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation});
 }
 
 /* A lane as that of a stream object with the reference index `n`, which the test keeps. */

@@ -1,6 +1,5 @@
 /* Whose work it is (match/lane.h), which call a thread's is (match/op.h), what was captured
  * (match/capture.c), and what released a wait (match/cause.c). */
-#include "shim/gpu/mark.h"
 #include "tests/unit/match.h"
 
 static const struct cs_op *released[4];
@@ -8,11 +7,6 @@ static int released_count;
 static void told_of(const struct cs_match_wait *wait, const struct cs_op *op)
 {
     released[wait->tid] = op, released_count++;
-}
-
-static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end)
-{
-    return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation});
 }
 
 static bool begin(void)
@@ -187,11 +181,12 @@ TEST(each_of_very_many_threads_keeps_its_calls)
         }
         for (cs_u32 i = 0; i < THREADS; i++) {
             const cs_u64 start = 12 + 10 * (cs_u64)i;
-            CHECK(told(same ? 7 : (FIRST + i) * 4096, i + 1, start, start + 3) == CS_OP_FOUND);
+            CHECK(profiler_told(same ? 7 : (FIRST + i) * 4096, i + 1, start, start + 3) ==
+                  CS_OP_FOUND);
         }
         CHECK(cs_op_of(1) == ops[0] && cs_op_of(THREADS) == ops[1]);
     }
-    CHECK(told(FIRST, THREADS + 1, 12, 15) == CS_OP_FOUND &&
+    CHECK(profiler_told(FIRST, THREADS + 1, 12, 15) == CS_OP_FOUND &&
           cs_op_of(THREADS + 1) == ops[0]); /* by the kernel's number */
 }
 
@@ -249,7 +244,7 @@ TEST(work_of_threads_of_one_key_is_of_a_call_at_that_time)
                  *other = called(2, 100, 50, 60), *later = called(2, 100, 61, 70);
     enqueue(second, old), enqueue(first, op), enqueue(second, other), enqueue(second, later);
     struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .correlation = 5, .stream = 8, .context = 1};
-    CHECK(told(100, 5, 31, 32) == CS_OP_FOUND && cs_op_of(5) == op);
+    CHECK(profiler_told(100, 5, 31, 32) == CS_OP_FOUND && cs_op_of(5) == op);
     other->came = true; /* it has its work */
     CHECK(cs_op_of_work(&work) == op);
     other->came = false;

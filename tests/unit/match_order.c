@@ -1,20 +1,10 @@
 /* The place of a call in its stream's queue (match/queue.c), and whether its work has come. */
 #include "tests/unit/match.h"
 
-static bool begin(void)
-{
-    static const struct cs_match_sink sink = {.outside = inside,
-        .open_since = ever_since,
-        .without_times = missed,
-        .missed = missed,
-        .depth = depth};
-    return begin_told(&sink);
-}
-
 TEST(a_queue_is_in_the_order_of_the_calls)
 {
     struct cs_match_lane lane = {.used = true};
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     struct cs_op *a = called(1, 1, 10, 11), *b = called(1, 1, 30, 31), *c = called(2, 2, 20, 21);
     cs_queue_add(&lane, a);
     cs_queue_add(&lane, b);
@@ -36,7 +26,7 @@ TEST(a_call_that_is_read_behind_4096_later_ones_finds_its_place)
 {
     enum { LATER = 4096 };
     struct cs_match_lane lane = {.used = true};
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     for (cs_u64 i = 0; i < LATER; i++) cs_queue_add(&lane, called(1, 1, 100 + i, 100 + i));
     struct cs_op *early = called(2, 2, 10, 11);
     cs_queue_add(&lane, early);
@@ -46,7 +36,7 @@ TEST(a_call_that_is_read_behind_4096_later_ones_finds_its_place)
 TEST(calls_that_are_read_late_are_counted)
 {
     struct cs_match_lane lane = {.used = true};
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     struct cs_op *a = called(1, 1, 10, 11), *b = called(1, 1, 30, 31);
     cs_queue_add(&lane, a);
     cs_queue_add(&lane, b);
@@ -71,7 +61,7 @@ TEST(calls_that_are_read_late_are_counted)
 TEST(a_call_that_was_captured_leaves_the_queue)
 {
     struct cs_match_lane lane = {.used = true};
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     struct cs_op *a = called(1, 1, 10, 11), *b = called(1, 1, 20, 21), *c = called(1, 1, 30, 31);
     cs_queue_add(&lane, a);
     cs_queue_add(&lane, b);
@@ -95,7 +85,7 @@ static enum cs_come come(const struct cs_op *op, const struct cs_since *since, c
 
 TEST(has_its_work_come)
 {
-    REQUIRE(begin());
+    REQUIRE(begin_plain());
     struct cs_stream stream;
     struct cs_match_lane *lane = lane_of(&stream, 5);
     struct cs_op *nowhere = called(1, 1, 1, 2), *none = called(1, 1, 10, 11),

@@ -23,9 +23,9 @@ struct out {
     int error; /* errno of the write that failed */
 };
 
-/* What the caller puts. ROWS: rows as text, which become the format that the file's name asks for.
- * TEXT: text that stays as it is, or is compressed if the name ends in .gz. BYTES: bytes that go
- * into the file as they are. */
+/* The kinds of what a caller puts. ROWS: rows as text, which become the format that the file's name
+ * asks for. TEXT: text that stays as it is, or is compressed if the name ends in .gz. BYTES: bytes
+ * that go into the file as they are. */
 enum out_of { OUT_OF_ROWS, OUT_OF_TEXT, OUT_OF_BYTES };
 /* Claims the path, which may be none of `inputs`. Returns false after a complaint. */
 bool out_open(struct out *out, const char *command, const char *path, enum out_of of,

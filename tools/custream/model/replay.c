@@ -340,6 +340,12 @@ void replay_path(struct replay *r, path_step *step, void *of)
     r->by = NULL;
 }
 
+int64_t replay_unchanged(struct replay *r, bool unknown_fits)
+{
+    int64_t *length = &r->unchanged[unknown_fits];
+    if (!*length) *length = replay_length(r, &(struct change){.unknown_fits = unknown_fits});
+    return *length;
+}
 double replay_scale(const struct replay *r) { return r->scale; }
 int64_t replay_recorded(const struct replay *r) { return r->end - r->begin; }
 uint32_t replay_wakes(const struct replay *r, uint32_t thread)

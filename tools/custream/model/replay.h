@@ -39,7 +39,7 @@ enum split {
     SPLIT_COPIES,  /* copies of a stream have one of their own, each direction */
 };
 
-/* What is changed in a run that is played again. All zeros: nothing. */
+/* A change of a run that is played again. All zeros: none. */
 struct change {
     uint32_t without; /* a bit for each tie_kind: such ties hold nothing */
     bool own_code;    /* own code of OWN_CODE_NS and longer takes no time */
@@ -73,7 +73,7 @@ struct replay *replay_make(const struct run *run, const struct hold *holds);
 struct replay *replay_split(const struct replay *whole, const struct hold *holds, enum split split);
 void replay_free(struct replay *replay);
 
-/* What the longest path of a run goes through. `subject` is the index of a call, of work or of a
+/* The parts of the longest path of a run. `subject` is the index of a call, of work or of a
  * callback; for OWN_CODE, of the call behind it; for LAUNCH and FULL, of the work or callback. */
 enum path_part {
     PATH_WORK,
@@ -93,6 +93,8 @@ void replay_path(struct replay *replay, path_step *step, void *of);
 /* Returns how long the changed run takes, from its first call to the end of all, in ns. A thread
  * with little of the GPU's work does not count: it may only go on as long as the others do. */
 int64_t replay_length(struct replay *replay, const struct change *change);
+/* Returns the length without a change, which is played once only. */
+int64_t replay_unchanged(struct replay *replay, bool unknown_fits);
 /* Returns how long what is played took when it was recorded. */
 int64_t replay_recorded(const struct replay *replay);
 /* Returns how many times longer the run's steady part is than what is played of a long run; 1: all

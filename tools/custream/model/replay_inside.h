@@ -65,7 +65,8 @@ struct replay {
         call_end; /* the calls that are played: run->calls[call_begin .. call_end) */
     double scale; /* the steady part's length over that of these calls; 1: all */
     int64_t begin, end, unexplained;
-    double pinned_rate; /* bytes a ns of copies from and to pinned memory in this run */
+    int64_t unchanged[2]; /* by `unknown_fits`: its length without a change; 0: not played yet */
+    double pinned_rate;   /* bytes a ns of copies from and to pinned memory in this run */
     /* while it is played */
     int64_t *ready; /* by node: when its ties let it begin; then, its begin */
     uint32_t *by;   /* by node: the tie that did so; NONE. NULL: nobody asks */

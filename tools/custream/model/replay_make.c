@@ -48,18 +48,13 @@ static void work_ties(struct making *m, uint32_t node, uint32_t call_node, int64
     m->replay->nodes[node].rest = behind > INT32_MAX ? INT32_MAX : (int32_t)behind;
 }
 
-static bool is_pageable(const struct run *run, const struct work *work)
-{
-    return work->kind == WORK_COPY && strstr(text_in(run, work->name), "Pageable") != NULL;
-}
-
 static void work_add(struct making *m, uint32_t index, uint32_t call_node,
     const struct earlier *before, size_t count)
 {
     const struct work *work = &m->run->works[index];
     const uint32_t node = node_add(m, NODE_WORK, index);
     m->replay->nodes[node].pageable = m->replay->nodes[call_node].pageable =
-        is_pageable(m->run, work);
+        work_is_pageable(m->run, work);
     m->replay->node_of[index] = node;
     work_ties(m, node, call_node, work->begin, before, count);
     if (m->whole) { /* how streams are split changes neither of the two */

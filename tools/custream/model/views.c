@@ -181,6 +181,11 @@ static const char *const allocating[] = {"cudaMalloc", "cudaFree", "cudaMallocHo
     "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch", "cuMemAlloc_v2",
     "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuMemAllocManaged"};
 
+bool work_is_pageable(const struct run *run, const struct work *work)
+{
+    return work->kind == WORK_COPY && strstr(text_in(run, work->name), "Pageable");
+}
+
 bool call_allocates(const struct run *run, const struct call *call)
 {
     if (call_kind(call) == CS_KIND_MEMORY)

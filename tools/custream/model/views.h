@@ -46,13 +46,16 @@ bool call_waits(const struct call *call);
  * frees it. */
 uint32_t *host_functions_of(const struct run *run);
 
+/* Whether the work is a copy from or to pageable memory, as CUPTI's name of it says. */
+bool work_is_pageable(const struct run *run, const struct work *work);
+
 /* Whether the call allocates or frees memory, and not in the order of a stream. */
 bool call_allocates(const struct run *run, const struct call *call);
 
 /* The part of a run in which it does its work again and again, without what comes before and
- * behind: the longest series, without a pause, of the kernel or graph that took most time of those
- * that ran ten times. If none ran ten times, from the first call that makes
- * work to the end of all work. */
+ * behind: the longest series, without a pause of 50 ms or more, of the kernel or graph that took
+ * most time of those that ran ten times. If none ran ten times, from the first call that makes work
+ * to the end of all work. */
 struct steady {
     int64_t begin, end;
 };

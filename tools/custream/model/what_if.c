@@ -168,11 +168,8 @@ void change_add(struct change *to, const struct change *change)
 
 int64_t unchanged_length(struct replay *replay)
 {
-    const int64_t recorded = replay_recorded(replay),
-                  fill = replay_length(replay, &(struct change){0}),
-                  fit = replay_has_unknown(replay)
-                            ? replay_length(replay, &(struct change){.unknown_fits = true})
-                            : fill;
+    const int64_t recorded = replay_recorded(replay), fill = replay_unchanged(replay, false),
+                  fit = replay_has_unknown(replay) ? replay_unchanged(replay, true) : fill;
     return llabs(fit - recorded) < llabs(fill - recorded) ? fit : fill;
 }
 
@@ -182,13 +179,11 @@ bool gain_of(struct gain *gain, struct replay *replay, const struct hold *holds,
     struct replay *own = split == SPLIT_NONE ? NULL : replay_split(replay, holds, split);
     if (split != SPLIT_NONE && !own) return false;
     struct change now = *change;
-    const int64_t unchanged = replay_length(replay, &(struct change){0});
-    gain->low = unchanged - replay_length(own ?: replay, &now);
+    gain->low = replay_unchanged(replay, false) - replay_length(own ?: replay, &now);
     gain->high = gain->low;
     if (replay_has_unknown(replay)) {
         now.unknown_fits = true;
-        const int64_t fits = replay_length(replay, &(struct change){.unknown_fits = true});
-        gain->high = fits - replay_length(own ?: replay, &now);
+        gain->high = replay_unchanged(replay, true) - replay_length(own ?: replay, &now);
     }
     if (gain->high < gain->low) *gain = (struct gain){gain->high, gain->low};
     replay_free(own);

@@ -149,8 +149,8 @@ void finding(struct findings *to, struct subject place, double bound, uint64_t t
                                      ? priced(to, &place, to->rule->experiment.further)
                                      : gain;
         find.low = gain.low > 0 ? (double)gain.low : 0;
-        /* What only the second one gains is something else than was found, unless as much time was
-         * waited as it gains: two waits may hold the same time. */
+        /* The further gain is of something else than was found, unless as much time was waited as
+         * it gains: two waits may hold the same time. */
         const bool counts = more.high > gain.high &&
                             ((double)gain.high >= to->worth || (double)more.high <= 1.2 * bound);
         find.high = (double)(counts ? more.high : gain.high);

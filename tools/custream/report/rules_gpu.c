@@ -201,7 +201,7 @@ void look_host(struct findings *to)
             "calls took %s, of which %s %s; the rest is the program's own code between them",
             SHOWN(UNIT_NS, took), text_in(run, (text)calls.rows[0].key),
             SHOWN(UNIT_NS, calls.rows[0].total));
-    /* What gains far more than that lies before or behind the GPU's work. */
+    /* A gain far above the idle time lies before or behind the GPU's work. */
     if (is_found(to) && to->rows[to->count - 1].high > 2 * (double)idle_for_host(to)) to->count--;
     tallies_free(&calls);
 }

@@ -63,12 +63,6 @@ void look_stream_waits(struct findings *to)
 
 /* --- copies --- */
 
-static bool is_pageable(const struct run *run, const struct call *call)
-{
-    return call->works &&
-           strstr(text_in(run, run->works[run->works_of[call->work]].name), "Pageable");
-}
-
 /* An asynchronous call only waits because its memory is pageable: that is another finding. */
 static bool copies_and_waits(const struct run *run, const struct call *call)
 {
@@ -88,8 +82,8 @@ void look_pageable(struct findings *to)
     struct tallies streams = {0};
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
-        if (!is_pageable(run, call)) continue;
-        const struct work *work = &run->works[run->works_of[call->work]];
+        const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
+        if (!work || !work_is_pageable(run, work)) continue;
         struct tally *tally = tally_of(&streams, work->stream);
         tally_add(tally, work->end - work->begin);
         tally->sum[0] += (double)work->bytes;
@@ -221,16 +215,14 @@ static struct pauses pauses_of(const struct findings *to, uint32_t thread)
     return pauses;
 }
 
-static void report_pauses(struct findings *to, struct subject place, const struct pauses *pauses)
+static void report_pauses(struct findings *to, struct subject place, const struct pauses *pauses,
+    const struct thread_ranges *ranges)
 {
     const struct run *run = &to->of->run;
     const struct call *before = &run->calls[pauses->before];
-    struct thread_ranges ranges;
     int64_t until = INT64_MAX;
-    thread_ranges_make(&ranges, run);
     const uint32_t range =
-        thread_range_at(&ranges, run, before->thread, before->end + pauses->longest / 2, &until);
-    thread_ranges_free(&ranges);
+        thread_range_at(ranges, run, before->thread, before->end + pauses->longest / 2, &until);
     const bool one = place.kind == PLACE_THREAD;
     finding(to, place, NAN, pauses->times,
         "%s for %s; the longest time took %s, between %s and %s%s%s%s%s",
@@ -246,10 +238,12 @@ void look_own_code(struct findings *to)
     const size_t found = to->count;
     struct pauses all = {0};
     uint32_t threads = 0;
+    struct thread_ranges ranges;
+    thread_ranges_make(&ranges, &to->of->run);
     for (uint32_t t = 0; t < to->of->run.thread_count; t++) {
         const struct pauses pauses = pauses_of(to, t);
         if (pauses.times < LOOP && pauses.longest < LONG_NS) continue;
-        report_pauses(to, OF(THREAD, t), &pauses);
+        report_pauses(to, OF(THREAD, t), &pauses, &ranges);
         all.total += pauses.total;
         all.times += pauses.times;
         threads++;
@@ -258,12 +252,12 @@ void look_own_code(struct findings *to)
         all.before = pauses.before;
         all.behind = pauses.behind;
     }
-    if (threads < 2) return;
     /* Threads by turns gain little alone: the other one's own code takes the same time. */
     const size_t alone = to->count;
     double sum = 0;
     for (size_t i = found; i < alone; i++) sum += to->rows[i].high;
-    report_pauses(to, OF_WORDS("all threads"), &all);
+    if (threads > 1) report_pauses(to, OF_WORDS("all threads"), &all, &ranges);
+    thread_ranges_free(&ranges);
     if (to->count == alone) return;
     to->count = alone;
     if (to->rows[alone].high < 2 * sum) return;
