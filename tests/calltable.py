@@ -228,7 +228,7 @@ def byte_parameters(header, name):
     comments = header.comments.get(unversioned(name), {})
     return [p.name for p in header.calls[name] if p.text in ("size_t", "unsigned int")
             and not re.search(r"(?i)offset|pitch|shared|element", p.name)
-            and (p.name in ("ByteCount", "bytesize", "length") or re.search(r"(?i)\bbytes\b", comments.get(p.name, "")))]
+            and (p.name in ("ByteCount", "bytesize", "length", "size") or re.search(r"(?i)\bbytes\b", comments.get(p.name, "")))]
 
 
 def expected_bytes(header, row):
@@ -239,6 +239,8 @@ def expected_bytes(header, row):
         assert re.search(rf"D{8 * width}(\D|$)", row.name), f"{row.name}: sets values of {width} bytes"
         counts = ["Width", "Height"] if "Width" in parameters else ["N"]
         return sorted(counts + ([str(width)] if width > 1 else []))
+    if "WidthInBytes" in parameters:
+        return ["Height", "WidthInBytes"]
     for parameter in parameters.values():
         members = header.members(parameter)
         if "WidthInBytes" in members:
@@ -255,7 +257,7 @@ def check_bytes(header, rows):
         if name not in header.calls:
             continue
         shown = row.value("bytes")
-        expected = expected_bytes(header, row) if row.kind in ("COPY", "SET", "MEMORY") else None
+        expected = expected_bytes(header, row) if row.kind in ("COPY", "SET", "MEMORY", "ALLOC") else None
         if (factors(shown) if shown else None) != expected:
             wrong.append(f"{name}: bytes is {shown}, and should be {' * '.join(expected) if expected else 'absent'}")
         if shown and ("bytes", "SIZE", shown) not in row.values:

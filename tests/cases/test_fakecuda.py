@@ -84,6 +84,7 @@ JOURNAL = """\
 1 cuCtxSetCurrent - -> 0
 1 cuModuleGetFunction - -> 0
 1 cuModuleGetFunction - -> 0
+1 cuMemAlloc_v2 - bytes=4 -> 0
 1 cuMemsetD32_v2 legacy bytes=4 value=0 -> 0
 1 cuStreamCreate s1 flags=1 -> 0
 1 cuStreamCreateWithPriority s2 flags=0 priority=-8 -> 0

@@ -55,7 +55,7 @@ def test_each_call_once_around_the_drivers(run_app):
             suffix = driver[len(base):]  # a sibling makes the sibling
             assert runtime and re.fullmatch(MADE_BY[base] + suffix, runtime), (driver, runtime)
     # Contexts and modules belong to the first call or to one without a row; all else to a call with a row.
-    assert {driver for driver, runtime in pairs if not runtime} <= {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuLibraryGetKernel", "cuMemFree_v2"}
+    assert {driver for driver, runtime in pairs if not runtime} <= {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuLibraryGetKernel", "cuMemAlloc_v2", "cuMemFree_v2"}
     assert len({e["tid"] for e in trace.host(cat="cuda_runtime")}) == 2
     assert {e["name"] for e in trace.host(cat="cuda_runtime") if "correlation" in e["args"]} == set()
     failed = [(e["name"], e["args"]["cs.result"]) for e in trace.host(cat="cuda_runtime") if "cs.result" in e["args"]]

@@ -10,7 +10,8 @@ from tests.cudaheader import Header
 # The type in cuda.h of which a set has all enumerators; None: macros that have the set's prefix.
 TYPES = {"STREAM": "CUstream_flags", "EVENT": "CUevent_flags", "EVENT_RECORD": "CUevent_record_flags", "EVENT_WAIT": "CUevent_wait_flags", "CONTEXT": "CUctx_flags",
          "GREEN_CONTEXT": "CUgreenCtxCreate_flags", "WAIT_VALUE": "CUstreamWaitValue_flags", "WRITE_VALUE": "CUstreamWriteValue_flags", "ATTACH": "CUmemAttach_flags",
-         "INSTANTIATE": "CUgraphInstantiate_flags", "DEPENDENCIES": "CUstreamUpdateCaptureDependencies_flags", "ATTRIBUTE": "CUlaunchAttributeID", "SEVERAL_DEVICES": None}
+         "INSTANTIATE": "CUgraphInstantiate_flags", "DEPENDENCIES": "CUstreamUpdateCaptureDependencies_flags", "ATTRIBUTE": "CUlaunchAttributeID", "SEVERAL_DEVICES": None,
+         "HOST_ALLOC": None, "HOST_REGISTER": None}
 NO_FLAG = re.compile(r"_MASK$|ATTRIBUTE_MAX$|^CU_CTX_BLOCKING_SYNC$")  # the last is another name of CU_CTX_SCHED_BLOCKING_SYNC
 
 

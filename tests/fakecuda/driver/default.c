@@ -55,6 +55,7 @@ static CUresult unsupported(CUstream hstream, bool per_thread)
 #define KIND_CAPTURE(s, pt)  unsupported(s, pt)
 #define KIND_GRAPH(s, pt)    unsupported(s, pt)
 #define KIND_MEMORY(s, pt)   empty_on(s, pt, false)
+#define KIND_ALLOC(s, pt)    unsupported(s, pt)
 #define KIND_CONTEXT(s, pt)  unsupported(s, pt)
 #define KIND_MODULE(s, pt)   unsupported(s, pt)
 

@@ -125,38 +125,33 @@ static CUresult allocate(size_t bytes, CUmemorytype type, unsigned flags, CUdevi
     return fake_memory_new(bytes, type, flags, address);
 }
 
-API(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes), (address, bytes))
+IMPL(cuMemAlloc_v2)(CUdeviceptr *address, size_t bytes)
 {
     return allocate(bytes, CU_MEMORYTYPE_DEVICE, 0, address);
 }
-API(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags),
-    (address, bytes, flags))
+IMPL(cuMemAllocManaged)(CUdeviceptr *address, size_t bytes, unsigned flags)
 {
     return allocate(bytes, CU_MEMORYTYPE_UNIFIED, flags, address);
 }
-API(cuMemAllocPitch_v2,
-    (CUdeviceptr * address, size_t *pitch, size_t width, size_t height, unsigned element),
-    (address, pitch, width, height, element))
+IMPL(cuMemAllocPitch_v2)(
+    CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
 {
     (void)element;
     if (!pitch) return CUDA_ERROR_INVALID_VALUE;
     *pitch = (width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return allocate(*pitch * height, CU_MEMORYTYPE_DEVICE, 0, address);
 }
-API(cuMemAllocHost_v2, (void **address, size_t bytes), (address, bytes))
+IMPL(cuMemAllocHost_v2)(void **address, size_t bytes)
 {
     return allocate(bytes, CU_MEMORYTYPE_HOST, 0, (CUdeviceptr *)address);
 }
-API(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags))
+IMPL(cuMemHostAlloc)(void **address, size_t bytes, unsigned flags)
 {
     return allocate(bytes, CU_MEMORYTYPE_HOST, flags, (CUdeviceptr *)address);
 }
 IMPL(cuMemFree_v2)(CUdeviceptr address) { return free_now(address, false); }
 IMPL(cuMemFree)(CUdeviceptr_v1 address) { return free_now(address, false); }
-API(cuMemFreeHost, (void *address), (address))
-{
-    return free_now((CUdeviceptr)(uintptr_t)address, true);
-}
+IMPL(cuMemFreeHost)(void *address) { return free_now((CUdeviceptr)(uintptr_t)address, true); }
 
 static CUresult host_register(void *address, size_t bytes, unsigned flags)
 {
@@ -175,15 +170,15 @@ static CUresult host_register(void *address, size_t bytes, unsigned flags)
     memory->flags = flags;
     return CUDA_SUCCESS;
 }
-API(cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags), (address, bytes, flags))
+IMPL(cuMemHostRegister_v2)(void *address, size_t bytes, unsigned flags)
 {
     return host_register(address, bytes, flags);
 }
-API(cuMemHostRegister, (void *address, size_t bytes, unsigned flags), (address, bytes, flags))
+IMPL(cuMemHostRegister)(void *address, size_t bytes, unsigned flags)
 {
     return host_register(address, bytes, flags);
 }
-API(cuMemHostUnregister, (void *address), (address))
+IMPL(cuMemHostUnregister)(void *address)
 {
     struct fake_memory *memory;
 

@@ -83,7 +83,7 @@ API(cuMemPoolDestroy, (CUmemoryPool handle), (handle))
     fake_handle_free(&pools, handle); /* its structure stays: memory from it may be alive */
     return CUDA_SUCCESS;
 }
-API(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep), (handle, keep))
+IMPL(cuMemPoolTrimTo)(CUmemoryPool handle, size_t keep)
 {
     (void)keep;
     FAKE_LOCKED;

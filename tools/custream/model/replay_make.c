@@ -245,7 +245,7 @@ static bool ends_row(const struct run *run, const struct call *call)
 {
     const enum cs_kind kind = call_kind(call);
     const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
-    return (kind == CS_KIND_MEMORY && call->stream == NONE) || kind == CS_KIND_SYNC ||
+    return call_allocates(run, call) || kind == CS_KIND_SYNC ||
            (work && work->kind == WORK_COPY &&
                (work->way == CS_WAY_HtoD || work->way == CS_WAY_DtoH));
 }

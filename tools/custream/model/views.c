@@ -176,10 +176,9 @@ uint32_t *host_functions_of(const struct run *run)
 
 /* --- memory --- */
 
-/* Names of allocating calls that the call table does not have, as other tools spell them. */
+/* Allocating calls of CUDA's runtime. Traces of other tools have these. */
 static const char *const allocating[] = {"cudaMalloc", "cudaFree", "cudaMallocHost",
-    "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch", "cuMemAlloc_v2",
-    "cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuMemAllocManaged"};
+    "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch"};
 
 bool work_is_pageable(const struct run *run, const struct work *work)
 {
@@ -188,8 +187,9 @@ bool work_is_pageable(const struct run *run, const struct work *work)
 
 bool call_allocates(const struct run *run, const struct call *call)
 {
-    if (call_kind(call) == CS_KIND_MEMORY)
-        return call->stream == NONE && !call_how(call, CS_HOW_PREFETCHES);
+    const enum cs_kind kind = call_kind(call);
+    if (kind == CS_KIND_ALLOC) return true;
+    if (kind == CS_KIND_MEMORY) return call->stream == NONE && !call_how(call, CS_HOW_PREFETCHES);
     for (size_t i = 0; call->call == CS_CALL_NONE && i < sizeof allocating / sizeof *allocating;
         i++)
         if (!strcmp(text_in(run, call->name), allocating[i])) return true;
