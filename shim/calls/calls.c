@@ -7,6 +7,7 @@ const struct cs_call_info cs_call_info[CS_CALL_COUNT] = {
     [CS_CALL_CALLBACK] = {"callback", CS_KIND_NONE, 0, false, {{"function", CS_FORMAT_FUNCTION}}},
     [CS_CALL_LOSS] = {"lost", CS_KIND_NONE, 0, false, {{"count", CS_FORMAT_UINT}}},
     [CS_CALL_DELAY] = {"delay", CS_KIND_NONE, 0, false, {{"drawn_us", CS_FORMAT_UINT}, {"before", CS_FORMAT_CALL}, {"at", CS_FORMAT_DELAYED}}},
+    [CS_CALL_CLOCK] = {"clock", CS_KIND_NONE, 0, false, {{NULL, CS_FORMAT_NONE}}},
     [CS_CALL_SITE] = {"site", CS_KIND_NONE, 0, false, {{NULL, CS_FORMAT_NONE}}},
     [CS_CALL_RANGE_PUSH] = {"range push", CS_KIND_NONE, 0, false, {{NULL, CS_FORMAT_NONE}}},
     [CS_CALL_RANGE_POP] = {"range pop", CS_KIND_NONE, 0, false, {{NULL, CS_FORMAT_NONE}}},

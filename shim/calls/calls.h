@@ -28,6 +28,7 @@ enum cs_call {
     CS_CALL_CALLBACK, /* a host function or stream callback ran */
     CS_CALL_LOSS,     /* calls that found the ring full */
     CS_CALL_DELAY,    /* that a policy put in */
+    CS_CALL_CLOCK,    /* the thread's processor time, of the call whose record comes next: trace/thread_clock.h */
     CS_CALL_SITE,     /* where in the program the call was made whose record comes next: audit/audit.h */
     CS_CALL_RANGE_PUSH, CS_CALL_RANGE_POP, CS_CALL_MARK, CS_CALL_RANGE_START, CS_CALL_RANGE_END, /* what the program says of itself: trace/annotation.h */
     CS_CALL_COUNT

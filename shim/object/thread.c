@@ -173,6 +173,7 @@ struct cs_thread *cs_thread_start(void)
         t->ended = 0;
         cs_store(&t->given, 0);
         t->own_count = 0;
+        t->call_ended = 0;
         t->context = t->default_stream[0] = t->default_stream[1] = 0;
         t->default_mode = 0;
         t->ordinal = t->default_operations = 0;

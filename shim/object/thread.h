@@ -22,6 +22,7 @@ struct cs_thread {
     _Atomic cs_u32 tid;                    /* of the kernel; 0 while a thread takes this state over. The writer searches for it */
     cs_u32 key;                            /* the low half of pthread_self(), as profilers give it */
     cs_u32 index;                          /* of this state among all, from 1 to CS_THREADS; threads that follow each other share it */
+    cs_u64 call_ended;                     /* ticks; of its last recorded call, 0 none yet: what comes much later is an edge (trace/thread_clock.h) */
     cs_u32 own_count;                      /* per-thread default streams the thread has had, one a context */
     cs_u64 own_keys[8];                    /* under which the last of them stand in the map of streams */
     cs_u32 context_known;                  /* 0: ask the driver at the next need */

@@ -27,6 +27,7 @@
 #include "shim/policy/hooks.h"
 #include "shim/policy/load.h"
 #include "shim/process/inside.h"
+#include "shim/trace/thread_clock.h"
 #include "shim/trace/writer.h"
 
 CS_READ_MOSTLY void (*cs_activated)(void);
@@ -54,6 +55,7 @@ static bool begins_to_keep(void)
     if (!objects_init()) return false; /* which has been said */
     cs_threads_init();
     cs_clock_init();
+    cs_thread_clock_begin();
     cs_gpu_choose();
     cs_end_begin();
     return true;

@@ -161,7 +161,7 @@ void cs_loss_slice(cs_u32 tid, cs_u64 begin, cs_u64 end, cs_u64 count)
     cs_totals.sum.lost += count;
 }
 
-void cs_call_slice(cs_u32 tid, const struct cs_record *r, const struct cs_stream *stream, cs_u64 correlation, cs_u64 begin, cs_u64 end)
+void cs_call_slice(cs_u32 tid, const struct cs_record *r, const struct cs_stream *stream, cs_u64 correlation, const cs_u64 *cpu_ns, cs_u64 begin, cs_u64 end)
 {
     const char *direction = heads[r->call].direction;
     struct cs_draft e = slice(r->call, tid, begin, end);
@@ -172,6 +172,8 @@ void cs_call_slice(cs_u32 tid, const struct cs_record *r, const struct cs_stream
     if (heads[r->call].waits) e = cause_arg(e, r);
     if (stream && cs_match_captured(stream, r)) e = cs_arg_uint(e, "cs.captured", 1); /* no work comes of it: who looks for what has not ended must know */
     if (cs_call_info[r->call].kind == CS_KIND_SYNC) e = cs_arg_us(e, "blocked_us", end - begin);
+    if (cpu_ns && cpu_ns[CS_CLOCK_AT_BEGIN]) e = cs_arg_us(e, "cpu_us", cpu_ns[CS_CLOCK_AT_BEGIN]);
+    if (cpu_ns && cpu_ns[CS_CLOCK_AT_END]) e = cs_arg_us(e, "cpu_end_us", cpu_ns[CS_CLOCK_AT_END]);
     if (r->result != CUDA_SUCCESS) e = cs_arg_result(e, r->result);
     cs_commit_record(correlation ? cs_args_end_bound(e, CS_END_FIRST, correlation) : cs_args_end(e));
 }

@@ -7,7 +7,7 @@
 #ifndef CS_TRACE_THREAD_ROW_H
 #define CS_TRACE_THREAD_ROW_H
 
-#include "shim/object/thread.h"
+#include "shim/trace/thread_clock.h"
 
 enum { CS_FILLED = 64 };
 
@@ -17,6 +17,7 @@ struct cs_thread_row {
     cs_u64 filled_ns[CS_FILLED]; /* where the lane was filled up to before each of the last records, by place (trace/runtime.c) */
     cs_u64 loss_begin_ns, loss_end_ns;   /* since the last callback's slice, where the first gap begins and the last one ends; 0 none */
     cs_u64 part_since_ns, part_first_ns; /* where it was filled up to when the present part of the trace began; where its first call there may begin */
+    cs_u64 cpu_ns[CS_CLOCK_PLACES]; /* its processor time at the begin and the end of the call that comes next; 0 not read */
     cs_u32 device;               /* of its last call on a stream */
     bool populated;              /* the ring's pages have been made */
     bool announced, is_driver;   /* is_driver: ran nothing but callbacks so far: a thread of the driver's */

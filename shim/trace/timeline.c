@@ -1,5 +1,7 @@
 #include "shim/trace/timeline.h"
 
+#include <string.h>
+
 #include "shim/base/clock.h"
 #include "shim/gpu/mark.h"
 #include "shim/object/event.h"
@@ -181,6 +183,7 @@ static void record_muted(struct cs_thread *thread, struct cs_record r)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, r.stream);
     r.call &= (cs_u16)~CS_CALL_MUTED;
+    memset(cs_thread_row(thread)->cpu_ns, 0, sizeof cs_thread_row(thread)->cpu_ns);
     cs_match_muted(thread, &r);
     CS_TELL(call, thread, &r, stream, 0, cs_clock_ns(r.begin));
     const cs_u64 began = stream && tells[r.call] ? capture_of(&r) : 0;
@@ -196,6 +199,10 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     }
     if (r->call == CS_CALL_SITE) {
         CS_TELL(place, thread, r);
+        return;
+    }
+    if (r->call == CS_CALL_CLOCK) {
+        cs_thread_row(thread)->cpu_ns[r->value[1]] = r->value[0];
         return;
     }
     if (cs_output_full()) {
@@ -241,12 +248,13 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         cs_callback_slice(thread->tid, r, stream, begin, end);
         cs_annotations_crossed(thread, begin);
     } else if (r->call == CS_CALL_DELAY) {
-        cs_call_slice(thread->tid, r, stream, 0, begin, end);
+        cs_call_slice(thread->tid, r, stream, 0, NULL, begin, end);
     } else {
         if (stream) cs_stream_life_works(stream, r);
         cs_u64 work = cs_match_call(thread, r, stream, begin);
         CS_TELL(call, thread, r, stream, cs_gpu_samples() ? 0 : work, begin); /* of a sample nobody can say what waited for what */
-        cs_call_slice(thread->tid, r, stream, work, begin, end);
+        cs_call_slice(thread->tid, r, stream, work, row->cpu_ns, begin, end);
+        row->cpu_ns[CS_CLOCK_AT_BEGIN] = row->cpu_ns[CS_CLOCK_AT_END] = 0;
     }
     if (cs_output_full()) { /* making room for it ended the file */
         cs_totals_cut(1, begin, end);

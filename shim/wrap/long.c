@@ -153,6 +153,7 @@ bool cs_long_answers(struct cs_long *way, const void *where)
     if (refused(way)) way->answered = true, way->answer = way->hook.refused;
     else if (w->records && row->enqueues && cs_load(&cs_gpu_marking) && !cs_mark_skips(w->thread)) way->mark = mark(w, row, where);
     w->begin = way->stamps ? cs_ticks() : 0;
+    if (w->records) w->begin = cs_thread_clock_edge(w->thread, w->begin);
     if (!way->answered && way->instead) way->answered = true, way->answer = way->instead(way->state);
     return way->answered;
 }
@@ -190,13 +191,14 @@ void cs_long_done(struct cs_long *way, CUresult result, const void *where)
 
 struct cs_record *cs_wrapped_record_shared(struct cs_thread *thread, cs_u16 call, CUresult result, cs_ref stream, cs_u64 begin, cs_u64 end)
 {
+    if (CS_UNLIKELY(end - begin > cs_load(&cs_edge_ticks))) cs_thread_clock_read(thread, CS_CLOCK_AT_END);
     return cs_wrapped_record(thread, call, result, stream, begin, end);
 }
 
 struct cs_record *cs_wrapped_record_on(struct cs_thread *thread, cs_u16 call, CUresult result, CUstream handle, cs_u64 begin, cs_u64 end)
 {
     const cs_ref stream = cs_stream_glance(handle) ?: cs_wrapped_stream(thread, handle, cs_call_info[call].per_thread, result, begin);
-    return cs_wrapped_record(thread, call, result, stream, begin, end);
+    return cs_wrapped_record_shared(thread, call, result, stream, begin, end);
 }
 
 void cs_wrapped_publish(struct cs_thread *thread, struct cs_record *record) { cs_record_publish(thread, record); }
@@ -212,7 +214,7 @@ struct cs_record *cs_long_record(struct cs_long *way)
 {
     const struct cs_wrapped *w = way->wrapped;
     if (!w->records) return NULL;
-    struct cs_record *record = way->record = cs_wrapped_record(w->thread, w->call, w->result, w->stream, w->begin, w->end);
+    struct cs_record *record = way->record = cs_wrapped_record_shared(w->thread, w->call, w->result, w->stream, w->begin, w->end);
     record->mark = way->mark.number;
     return record;
 }

@@ -13,6 +13,7 @@
 #include "shim/policy/steer.h"
 #include "shim/process/process.h"
 #include "shim/trace/record.h"
+#include "shim/trace/thread_clock.h"
 
 /* What wrappers and effects work with. A wrapper's local whose address nobody else is given, so that it lives in registers. */
 struct cs_wrapped {
@@ -90,6 +91,7 @@ cs_ref cs_wrapped_stream(struct cs_thread *thread, CUstream handle, bool per_thr
 CS_HOT struct cs_record *cs_wrapped_record(struct cs_thread *thread, cs_u16 call, CUresult result, cs_ref stream, cs_u64 begin, cs_u64 end)
 {
     struct cs_record *record = cs_record_claim(thread);
+    thread->call_ended = end;
     record->begin = begin;
     record->end = end;
     record->call = call;
@@ -99,6 +101,7 @@ CS_HOT struct cs_record *cs_wrapped_record(struct cs_thread *thread, cs_u16 call
     if (CS_UNLIKELY(result != CUDA_SUCCESS)) cs_result_seen(result);
     return record;
 }
+/* The same of a call that may have held its thread: then the thread's clock is read first. */
 struct cs_record *cs_wrapped_record_shared(struct cs_thread *thread, cs_u16 call, CUresult result, cs_ref stream, cs_u64 begin, cs_u64 end);
 struct cs_record *cs_wrapped_record_on(struct cs_thread *thread, cs_u16 call, CUresult result, CUstream handle, cs_u64 begin, cs_u64 end);
 void cs_wrapped_publish(struct cs_thread *thread, struct cs_record *record);

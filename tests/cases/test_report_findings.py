@@ -307,8 +307,18 @@ def locks(mended):
     return story, [(("CS125", "main 4250"), True), (("CS121", "main 4250"), True), (("CS121", f"thread {MAIN + 10}"), True)]
 
 
+def outside(mended):
+    """Twelve kernels of 1 ms; before each the thread makes no call for 1.5 ms, and is on a processor for 10 us of that."""
+    story, end = Story(), 0
+    story.stream(13)
+    for i in range(12):
+        at = 3 * i if mended else 1500 * i
+        end = story.kernel(13, at, max(at + 5, end), 1000, args={"cpu_us": 12 * i})
+    return story, [(("CS126", "main 4250"), True)]
+
+
 STORIES = [legacy, synchronisation, blocking_copies, copies_that_are_waited_for, pageable, allocations, launches, stale_waits, unrecorded, idle_waits, objects, hardware_queues, priorities,
-           spinning, copy_engines, failures, host_functions, own_code, shared_stream, small_kernels, events, stream_waits, copies_and_kernels, busy, slow_host, locks]
+           spinning, copy_engines, failures, host_functions, own_code, shared_stream, small_kernels, events, stream_waits, copies_and_kernels, busy, slow_host, locks, outside]
 
 
 # What the trace of a story or its twin shows beside the finding that it is for: time in which the host had not enqueued anything, or a GPU that has always work.

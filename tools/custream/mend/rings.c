@@ -254,7 +254,7 @@ static void thread_rows(
         const off_t place = (off_t)(at + cs_rings_page(&rings->head) + (from + i) % size * CS_SLOT);
         const bool good = pread(rings->fd, &record, sizeof record, place) == (ssize_t)sizeof record;
         if (good && record.call & CS_CALL_MUTED) continue; /* left out by a rule of the policy */
-        if (good && record.call == CS_CALL_SITE) continue;
+        if (good && (record.call == CS_CALL_SITE || record.call == CS_CALL_CLOCK)) continue;
         if (good && record_row(lane, &record)) rings->rows++;
         else rings->left_out++;
     }

@@ -142,6 +142,10 @@ static void load_call(struct run *run, const struct trace_row *row)
     if (!run->ours && !run->pid) run->pid = (uint32_t)row_number(row, KEY_PID, 0);
     call.shape = shape_of(run, row);
     ADD(run, call, call);
+    if (row_has(row, KEY_CPU))
+        ADD(run, clock, (struct clock){call.begin, row->number[KEY_CPU], call.thread});
+    if (row_has(row, KEY_CPU_END))
+        ADD(run, clock, (struct clock){call.end, row->number[KEY_CPU_END], call.thread});
 }
 
 /* Returns the direction in a copy's name: HtoD of "Memcpy HtoD (Pinned -> Device)"; CS_WAY_ANY: the

@@ -42,5 +42,7 @@ struct loading {
 /* Does what run_init() does, with given texts, which may be another run's. */
 void run_begin(struct run *run, struct texts texts);
 void facts_free(struct facts *facts);
+/* Makes run->pauses, once calls are in their order. */
+void pauses_make(struct run *run);
 
 #endif

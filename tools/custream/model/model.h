@@ -124,6 +124,22 @@ struct thread {
     bool callbacks; /* the driver's own thread for host functions */
 };
 
+/* A reading of a thread's processor time: at the begin or the end of one of its calls. */
+struct clock {
+    int64_t at, cpu;
+    uint32_t thread;
+};
+
+/* Own code that takes longer is a pause of the thread, and not a launch's own work. */
+enum { OWN_CODE_NS = 200000 };
+
+/* A pause before a call whose thread read its processor time there. Between `low` and `high` ns of
+ * it the thread was on a processor. In the rest it waited for something that is no call of CUDA. */
+struct pause {
+    uint32_t call;
+    int64_t low, high;
+};
+
 /* A range that the program named (NVTX). Rows are in order of `begin`, the longer first. */
 struct range {
     int64_t begin, end;
@@ -193,6 +209,10 @@ struct run {
     size_t range_count, range_capacity;
     struct loss *losses;
     size_t loss_count, loss_capacity;
+    struct clock *clocks; /* in order of thread, then time */
+    size_t clock_count, clock_capacity;
+    struct pause *pauses; /* in order of call */
+    size_t pause_count, pause_capacity;
     struct facts facts;
     struct part *parts;
     size_t part_count, part_capacity; /* one part for each file; in order once the run is settled */

@@ -170,7 +170,7 @@ static int64_t gap_of(const struct replay *r, const struct node *node, const str
     const struct call *call = &r->run->calls[node->subject];
     if (!concerns(c, call) || (c->from != c->to && call->begin == c->from)) return gap;
     if (c->host || (c->gaps && c->gaps[node->subject])) return 0;
-    if (c->own_code && gap >= OWN_CODE_NS) return 0;
+    if ((node->outside ? c->outside : c->own_code) && gap >= OWN_CODE_NS) return 0;
     if (c->one_launch && node->in_row && launches(call) && gap < OWN_CODE_NS) return 0;
     if (c->one_copy && copies_little(r, call) && gap < OWN_CODE_NS) return 0;
     return gap;
@@ -328,9 +328,9 @@ void replay_path(struct replay *r, path_step *step, void *of)
         if (left > begin && node->kind != NODE_JOIN) step(of, part, node->subject, left - begin);
         if (before > 0 && node->kind != NODE_JOIN)
             step(of,
-                node->kind == NODE_CALL                                ? PATH_OWN_CODE
-                : node->kind == NODE_RETURN                            ? PATH_RETURN
-                : node->kind == NODE_HOST_FUNCTION                     ? PATH_HOST_FUNCTION
+                node->kind == NODE_CALL            ? node->outside ? PATH_OUTSIDE : PATH_OWN_CODE
+                : node->kind == NODE_RETURN        ? PATH_RETURN
+                : node->kind == NODE_HOST_FUNCTION ? PATH_HOST_FUNCTION
                 : node->kind == NODE_WORK && before > rest + LAUNCH_NS ? PATH_FULL
                                                                        : PATH_LAUNCH,
                 node->subject, before);

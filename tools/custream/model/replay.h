@@ -42,7 +42,8 @@ enum split {
 /* A change of a run that is played again. All zeros: none. */
 struct change {
     uint32_t without; /* a bit for each tie_kind: such ties hold nothing */
-    bool own_code;    /* own code of OWN_CODE_NS and longer takes no time */
+    bool own_code;    /* pauses take no time, if their threads did not wait in them */
+    bool outside;     /* pauses take no time, if their threads waited for something outside CUDA */
     bool pinned;      /* copies of pageable memory are as fast as pinned ones, and do not block */
     bool free_calls;  /* calls that allocate or free memory take no time */
     bool one_launch;  /* launches and short own code before them take no time, as in one graph */
@@ -62,9 +63,6 @@ struct change {
     bool unknown_fits; /* kernels of unknown shape run beside any others; else they fill the GPU */
 };
 
-/* Own code that takes longer is a pause of the thread, and not a launch's own work. */
-enum { OWN_CODE_NS = 200000 };
-
 struct replay;
 
 /* Makes the graph of a settled run. NULL: too much of the work has no call in the trace. */
@@ -80,6 +78,7 @@ enum path_part {
     PATH_CALL,
     PATH_RETURN,   /* a call that waited goes on */
     PATH_OWN_CODE, /* a thread's own code before a call */
+    PATH_OUTSIDE,  /* a thread waited for something outside CUDA before a call */
     PATH_HOST_FUNCTION,
     PATH_LAUNCH, /* the way from a call, or from other work, to work */
     PATH_FULL,   /* the device had no room for work */

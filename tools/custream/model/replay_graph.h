@@ -42,7 +42,8 @@ struct making {
     struct numbers polled; /* calls that only asked, and were asked again */
     uint32_t *enqueues_last; /* by thread: its last call that puts work on a GPU; 0 */
     uint32_t calling;        /* the thread of the call that is taken now */
-    /* by thread: the end of its last call behind which it paused, and of the one before that */
+    /* by thread: the end of its last call behind which it paused and did not compute; and of the
+     * last such call before its last pause */
     int64_t *paused, *paused_before;
     bool *in_row; /* by call: it is in a row of launches that is worth a graph */
     text not_ready;

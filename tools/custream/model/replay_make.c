@@ -273,7 +273,8 @@ static void rows_find(struct making *m)
 
 /* Returns the node of the call, on another thread, behind which this call's thread went on; NONE.
  */
-static uint32_t waker_of(const struct making *m, const struct call *call, int64_t gap, bool first)
+static uint32_t waker_of(const struct making *m, const struct call *call, int64_t gap, bool first,
+    const struct pause *pause)
 {
     const uint32_t own = m->thread_last[call->thread];
     const struct replay *r = m->replay;
@@ -286,7 +287,8 @@ static uint32_t waker_of(const struct making *m, const struct call *call, int64_
     const uint32_t thread = m->run->calls[r->nodes[node].subject].thread;
     if (m->paused_before[thread] > m->thread_ended[call->thread])
         return NONE; /* it had paused in this gap before, and woken nobody */
-    return gap > WAKE_GAP_NS && call->begin - node_ended(m, node) < WAKE_NS &&
+    return gap > WAKE_GAP_NS && !pause_computes(pause, gap) &&
+                   call->begin - node_ended(m, node) < WAKE_NS &&
                    node_ended(m, node) > m->thread_ended[call->thread]
                ? node
                : NONE;
@@ -299,13 +301,17 @@ static uint32_t call_add(struct making *m, uint32_t index)
     const bool first = last == NONE;
     const int64_t before = m->thread_ended[call->thread],
                   gap = first || call->begin < before ? 0 : call->begin - before;
-    const uint32_t waker = waker_of(m, call, gap, first);
+    const struct pause *pause = gap >= OWN_CODE_NS ? pause_before(m->run, index) : NULL;
+    const uint32_t waker = waker_of(m, call, gap, first, pause);
     const uint32_t node = node_add(m, NODE_CALL, index);
     m->replay->nodes[node].takes =
         time_pack(call->end - (first || call->begin > before ? call->begin : before));
     m->replay->nodes[node].gap = time_pack(gap);
     m->replay->nodes[node].in_row = m->in_row[index];
     m->replay->nodes[node].woken = waker != NONE && !first;
+    m->replay->nodes[node].outside = pause_waits(pause, gap);
+    if (m->run->clock_count && gap >= OWN_CODE_NS && waker == NONE)
+        m->replay->unexplained += pause ? pause->high - pause->low : gap;
     tie_add(m, last, TIE_THREAD, 0);
     if (waker != NONE) /* of a first call: the call behind which its thread was made, probably */
         tie_add(m, waker, first ? TIE_THREAD : TIE_WAKE, call->begin - node_ended(m, waker));
@@ -320,11 +326,15 @@ static void call_ended(struct making *m, uint32_t index)
     const struct call *call = &run->calls[index];
     const uint32_t node = m->thread_last[call->thread], place = m->thread_next[call->thread];
     if (call->end > m->thread_ended[call->thread]) m->thread_ended[call->thread] = call->end;
-    if (place < run->thread_calls.begins[call->thread + 1] &&
-        run->calls[run->thread_calls.members[place]].begin - call->end < WAKE_GAP_NS)
-        return;
+    const uint32_t next = place < run->thread_calls.begins[call->thread + 1]
+                              ? run->thread_calls.members[place]
+                              : NONE;
+    const int64_t ns = next == NONE ? INT64_MAX : run->calls[next].begin - call->end;
+    if (ns < WAKE_GAP_NS) return;
     m->paused_before[call->thread] = m->paused[call->thread];
-    m->paused[call->thread] = call->end;
+    /* who computes may have woken another thread before, as a loader does, and is no heartbeat */
+    if (next == NONE || !pause_computes(pause_before(run, next), ns))
+        m->paused[call->thread] = call->end;
     if (m->waker != NONE && node_ended(m, m->waker) > node_ended(m, node)) return;
     const uint32_t subject = m->waker == NONE ? NONE : m->replay->nodes[m->waker].subject;
     if (subject != NONE && m->run->calls[subject].thread != call->thread)

@@ -362,6 +362,7 @@ void run_settle(struct run *run)
     tie_works(run);
     settle_events(run);
     run->thread_calls = GROUPS(run->thread_count, run->calls, run->call_count, thread);
+    pauses_make(run);
     settle_devices(run);
 }
 
@@ -369,8 +370,8 @@ void run_free(struct run *run)
 {
     loading_free(run);
     void *const tables[] = {run->calls, run->works, run->shapes, run->callbacks, run->streams,
-        run->devices, run->threads, run->ranges, run->losses, run->parts, run->works_of,
-        run->sampled};
+        run->devices, run->threads, run->ranges, run->losses, run->clocks, run->pauses, run->parts,
+        run->works_of, run->sampled};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     facts_free(&run->facts);
     groups_free(&run->thread_calls);

@@ -49,6 +49,13 @@ uint32_t *host_functions_of(const struct run *run);
 /* Whether the work is a copy from or to pageable memory, as CUPTI's name of it says. */
 bool work_is_pageable(const struct run *run, const struct work *work);
 
+/* Returns the pause before a call; NULL: there is none of which the trace has the clock. */
+const struct pause *pause_before(const struct run *run, uint32_t call);
+/* Whether the thread was not on a processor for most of a pause. NULL: not known, so no. */
+bool pause_waits(const struct pause *pause, int64_t ns);
+/* Whether the thread was on a processor for nearly all of a pause. NULL: not known, so no. */
+bool pause_computes(const struct pause *pause, int64_t ns);
+
 /* Whether the call allocates or frees memory, and not in the order of a stream. */
 bool call_allocates(const struct run *run, const struct call *call);
 

@@ -30,6 +30,7 @@ static const struct fixed {
         SPLIT_COPIES},
     {"graph", {.one_launch = true}, SPLIT_NONE},
     {"own code=0", {.own_code = true}, SPLIT_NONE},
+    {"no waits outside CUDA", {.outside = true}, SPLIT_NONE},
     {"host=0", {.host = true}, SPLIT_NONE},
     {"host functions=0", {.host_functions = true}, SPLIT_NONE},
 };
@@ -157,6 +158,7 @@ void change_add(struct change *to, const struct change *change)
 {
     to->without |= change->without;
     to->own_code |= change->own_code;
+    to->outside |= change->outside;
     to->pinned |= change->pinned;
     to->free_calls |= change->free_calls;
     to->one_launch |= change->one_launch;

@@ -91,6 +91,12 @@ const struct rule rules[] = {
     {"CS125", "threads wait for each other", look_locks, PRICED,
         .remedy = "hold a lock for the launch only and not for the wait, or give threads queues",
         .experiment = {.words = "no locks"}},
+    {"CS126", "the GPU waits for a thread that waits for something outside CUDA", look_outside,
+        PRICED,
+        .remedy = "find what the thread waits for (py-spy dump, gdb): a lock, a queue, a file, "
+                  "Python's interpreter lock; let another thread prepare it, or hold it for less "
+                  "time",
+        .experiment = {.words = "no waits outside CUDA", .narrow = true}},
 };
 const size_t rule_count = sizeof rules / sizeof *rules;
 _Static_assert(sizeof rules / sizeof *rules <= 64, "a bit a rule");

@@ -172,9 +172,11 @@ void look_host_functions(struct findings *to)
  * may be the system's. */
 enum { LONG_NS = 100000000 };
 
-/* Own code of threads in the steady part. */
+/* Pauses of a thread, or of all, in the steady part. */
 struct pauses {
     int64_t total, longest;
+    int64_t known;     /* ns of it of which the trace has the thread's clock, */
+    int64_t low, high; /* and between what numbers of ns of that the thread was on a processor */
     uint64_t times;
     uint32_t before, behind; /* the calls on both sides of the longest */
 };
@@ -189,8 +191,22 @@ static bool calls_miss(const struct run *run, size_t *loss, int64_t from, int64_
     return false;
 }
 
-/* Finds a thread's own code. None: calls are missing there. */
-static struct pauses pauses_of(const struct findings *to, uint32_t thread)
+static void pauses_add(struct pauses *to, const struct pauses *from)
+{
+    to->total += from->total;
+    to->known += from->known;
+    to->low += from->low;
+    to->high += from->high;
+    to->times += from->times;
+    if (from->longest <= to->longest) return;
+    to->longest = from->longest;
+    to->before = from->before;
+    to->behind = from->behind;
+}
+
+/* Finds a thread's pauses in which it waited for something outside CUDA, or its others. None: calls
+ * are missing there. */
+static struct pauses pauses_of(const struct findings *to, uint32_t thread, bool outside)
 {
     const struct run *run = &to->of->run;
     const uint32_t *calls = run->thread_calls.members;
@@ -201,18 +217,33 @@ static struct pauses pauses_of(const struct findings *to, uint32_t thread)
     uint32_t before = first < end ? calls[first] : NONE;
     for (uint32_t i = first + 1; i < end; i++) {
         const int64_t from = run->calls[before].end, until = run->calls[calls[i]].begin;
-        const bool counts =
-            until - from >= OWN_CODE_NS && until > to->steady.begin && until <= to->steady.end;
-        if (counts && calls_miss(run, &loss, from, until)) return (struct pauses){0};
-        if (counts) pauses.total += until - from, pauses.times++;
-        if (counts && until - from > pauses.longest) {
-            pauses.longest = until - from;
-            pauses.before = before;
-            pauses.behind = calls[i];
+        const int64_t ns = until - from;
+        if (ns >= OWN_CODE_NS && until > to->steady.begin && until <= to->steady.end) {
+            const struct pause *pause = pause_before(run, calls[i]);
+            if (calls_miss(run, &loss, from, until)) return (struct pauses){0};
+            if (pause_waits(pause, ns) == outside)
+                pauses_add(&pauses, &(struct pauses){.total = ns,
+                                        .longest = ns,
+                                        .known = pause ? ns : 0,
+                                        .low = pause ? pause->low : 0,
+                                        .high = pause ? pause->high : 0,
+                                        .times = 1,
+                                        .before = before,
+                                        .behind = calls[i]});
         }
         if (run->calls[calls[i]].end > from) before = calls[i]; /* not of a call in another one */
     }
     return pauses;
+}
+
+/* Says how much of the pauses the thread was on a processor; "" if the trace has no clock. */
+static const char *processor_time(struct findings *to, const struct pauses *pauses)
+{
+    const char *low = SHOWN(UNIT_NS, pauses->low), *high = SHOWN(UNIT_NS, pauses->high);
+    if (!pauses->known) return "";
+    return report_text(to->report, "; on a processor for %s%s%s of %s", low,
+        strcmp(low, high) ? " to " : "", strcmp(low, high) ? high : "",
+        pauses->known == pauses->total ? "that" : SHOWN(UNIT_NS, pauses->known));
 }
 
 static void report_pauses(struct findings *to, struct subject place, const struct pauses *pauses,
@@ -225,15 +256,16 @@ static void report_pauses(struct findings *to, struct subject place, const struc
         thread_range_at(ranges, run, before->thread, before->end + pauses->longest / 2, &until);
     const bool one = place.kind == PLACE_THREAD;
     finding(to, place, NAN, pauses->times,
-        "%s for %s; the longest time took %s, between %s and %s%s%s%s%s",
+        "%s for %s%s; the longest time took %s, between %s and %s%s%s%s%s",
         one ? "the thread made no call" : "the threads made no call, added up,",
-        SHOWN(UNIT_NS, pauses->total), SHOWN(UNIT_NS, pauses->longest), text_in(run, before->name),
-        text_in(run, run->calls[pauses->behind].name), one ? "" : " on thread ",
-        one ? "" : find_thread(to, before->thread), range == NONE ? "" : ", in range ",
+        SHOWN(UNIT_NS, pauses->total), processor_time(to, pauses), SHOWN(UNIT_NS, pauses->longest),
+        text_in(run, before->name), text_in(run, run->calls[pauses->behind].name),
+        one ? "" : " on thread ", one ? "" : find_thread(to, before->thread),
+        range == NONE ? "" : ", in range ",
         range == NONE ? "" : text_in(run, run->ranges[range].name));
 }
 
-void look_own_code(struct findings *to)
+static void look_pauses(struct findings *to, bool outside)
 {
     const size_t found = to->count;
     struct pauses all = {0};
@@ -241,16 +273,11 @@ void look_own_code(struct findings *to)
     struct thread_ranges ranges;
     thread_ranges_make(&ranges, &to->of->run);
     for (uint32_t t = 0; t < to->of->run.thread_count; t++) {
-        const struct pauses pauses = pauses_of(to, t);
+        const struct pauses pauses = pauses_of(to, t, outside);
         if (pauses.times < LOOP && pauses.longest < LONG_NS) continue;
         report_pauses(to, OF(THREAD, t), &pauses, &ranges);
-        all.total += pauses.total;
-        all.times += pauses.times;
+        pauses_add(&all, &pauses);
         threads++;
-        if (pauses.longest <= all.longest) continue;
-        all.longest = pauses.longest;
-        all.before = pauses.before;
-        all.behind = pauses.behind;
     }
     /* Threads by turns gain little alone: the other one's own code takes the same time. */
     const size_t alone = to->count;
@@ -264,6 +291,8 @@ void look_own_code(struct findings *to)
     to->rows[found] = to->rows[alone];
     to->count = found + 1;
 }
+void look_own_code(struct findings *to) { look_pauses(to, false); }
+void look_outside(struct findings *to) { look_pauses(to, true); }
 
 /* --- CS125: threads that take turns --- */
 

@@ -18,10 +18,17 @@ static const char *const part_word[PATH_PARTS] = {
     [PATH_CALL] = "call",
     [PATH_RETURN] = "after a wait",
     [PATH_OWN_CODE] = "own code before",
+    [PATH_OUTSIDE] = "waited outside CUDA before",
     [PATH_HOST_FUNCTION] = "host function",
     [PATH_LAUNCH] = "way to the GPU",
     [PATH_FULL] = "no room for",
 };
+
+static bool is_of_host(enum path_part part)
+{
+    return part == PATH_CALL || part == PATH_RETURN || part == PATH_OWN_CODE ||
+           part == PATH_OUTSIDE;
+}
 
 struct path {
     const struct run *run;
@@ -35,7 +42,7 @@ static void step_add(void *of, enum path_part part, uint32_t subject, int64_t ns
     const struct run *run = path->run;
     text name = 0;
     uint32_t where;
-    if (part == PATH_CALL || part == PATH_RETURN || part == PATH_OWN_CODE) {
+    if (is_of_host(part)) {
         name = run->calls[subject].name;
         where = run->calls[subject].thread;
     } else if (part == PATH_HOST_FUNCTION) where = run->callbacks[subject].stream;
@@ -57,7 +64,7 @@ static void row_fill(
     static const char *const kinds[WORK_KINDS] = {"kernel", "copy", "memset", "graph", "range"};
     const enum path_part part = (enum path_part)tally->sum[0];
     const uint32_t where = (uint32_t)tally->sum[2];
-    const bool host = part == PATH_CALL || part == PATH_RETURN || part == PATH_OWN_CODE;
+    const bool host = is_of_host(part);
     row[WHAT].text = part == PATH_WORK ? kinds[(int)tally->sum[3]] : part_word[part];
     row[NAME].text = text_in(&of->run, (text)tally->sum[1]);
     row[WHERE].text = where == NONE ? ""

@@ -34,7 +34,7 @@
     ARG(DELAY, "delay_us", TIME) ARG(NOTE, "cs.note", WORD) \
     ARG(BY_POLICY, "changed by policy", NUMBER) \
     ARG(CAPTURED, "cs.captured", NUMBER) ARG(ADDRESS, "address", WORD) \
-    ARG(BLOCKED, "blocked_us", TIME) ARG(WAITED, "waited_us", TIME) \
+    ARG(BLOCKED, "blocked_us", TIME) ARG(CPU, "cpu_us", TIME) ARG(CPU_END, "cpu_end_us", TIME) ARG(WAITED, "waited_us", TIME) \
     ARG(WAITED_FOR, "waited for", WORD) ARG(WAITED_STREAM, "waited for stream", NUMBER) \
     ARG(RECORDED_ON, "recorded on", NUMBER) \
     ARG(ELSEWHERE, "recorded elsewhere", NUMBER) \

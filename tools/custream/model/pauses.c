@@ -1,0 +1,105 @@
+/* Pauses: own code of a thread between two calls, and how much of it was on a processor. The trace
+ * has the thread's processor time only at the edges of long pauses and long calls (docs/trace.md).
+ * What it used from one reading to the next is the pause's, less what it used between them. */
+#include "tools/custream/model/load.h"
+#include "tools/custream/model/views.h"
+
+static int clocks_by_time(const void *left, const void *right)
+{
+    const struct clock *a = left, *b = right;
+    return ORDER(a->thread, b->thread) ?: ORDER(a->at, b->at);
+}
+
+static int pauses_by_call(const void *left, const void *right)
+{
+    const struct pause *a = left, *b = right;
+    return ORDER(a->call, b->call);
+}
+
+static int64_t between(int64_t least, int64_t ns, int64_t most)
+{
+    return ns < least ? least : ns > most ? most : ns;
+}
+
+/* A thread from its last reading on. */
+struct since {
+    int64_t cpu;   /* the reading; -1: none yet */
+    int64_t other; /* ns in calls and in short own code since then */
+    int64_t sure;  /* what of it was on a processor: all but calls that may have waited */
+};
+
+static void since_passes(struct since *since, int64_t ns, bool sure)
+{
+    if (ns <= 0) return;
+    since->other += ns;
+    if (sure) since->sure += ns;
+}
+
+/* Whether the thread may have slept in the call: it waits, it is long, or it copies and blocks. */
+static bool may_sleep(const struct call *call)
+{
+    enum { LONG_NS = 20000 };
+    return call->end - call->begin > LONG_NS || call_waits(call);
+}
+
+/* Takes the next reading of the thread if it was made at this time. */
+static bool clock_take(const struct run *run, size_t *next, const struct call *call, int64_t at,
+    struct since *since, int64_t *used)
+{
+    const struct clock *clock = *next < run->clock_count ? &run->clocks[*next] : NULL;
+    if (!clock || clock->thread != call->thread || clock->at != at) return false;
+    *used = since->cpu < 0 ? -1 : clock->cpu - since->cpu;
+    *next += 1;
+    *since = (struct since){clock->cpu, since->other, since->sure};
+    return true;
+}
+
+static void thread_pauses(struct run *run, uint32_t thread, size_t *next)
+{
+    struct since since = {.cpu = -1};
+    int64_t ended = INT64_MIN;
+    for (uint32_t i = run->thread_calls.begins[thread]; i < run->thread_calls.begins[thread + 1];
+        i++) {
+        const uint32_t index = run->thread_calls.members[i];
+        const struct call *call = &run->calls[index];
+        const int64_t gap = ended == INT64_MIN || call->begin < ended ? 0 : call->begin - ended;
+        int64_t used;
+        if (clock_take(run, next, call, call->begin, &since, &used)) {
+            if (gap >= OWN_CODE_NS && used >= 0) {
+                const int64_t low = between(0, used - since.other, gap),
+                              high = between(low, used - since.sure, gap);
+                array_add(run->pauses, run->pause_count, run->pause_capacity,
+                    ((struct pause){index, low, high}));
+            }
+            since.other = since.sure = 0;
+        } else since_passes(&since, gap, gap < OWN_CODE_NS);
+        const int64_t begin = call->begin > ended ? call->begin : ended;
+        if (clock_take(run, next, call, call->end, &since, &used)) since.other = since.sure = 0;
+        else since_passes(&since, call->end - begin, !may_sleep(call));
+        if (call->end > ended) ended = call->end;
+    }
+}
+
+void pauses_make(struct run *run)
+{
+    size_t next = 0;
+    if (!run->clock_count) return;
+    qsort(run->clocks, run->clock_count, sizeof *run->clocks, clocks_by_time);
+    for (uint32_t t = 0; t < run->thread_count; t++) {
+        while (next < run->clock_count && run->clocks[next].thread < t) next++;
+        thread_pauses(run, t, &next);
+    }
+    if (run->pause_count) qsort(run->pauses, run->pause_count, sizeof *run->pauses, pauses_by_call);
+}
+
+const struct pause *pause_before(const struct run *run, uint32_t call)
+{
+    const size_t at = FIRST_NOT(i, 0, run->pause_count, run->pauses[i].call < call);
+    return at < run->pause_count && run->pauses[at].call == call ? &run->pauses[at] : NULL;
+}
+
+bool pause_waits(const struct pause *pause, int64_t ns) { return pause && 2 * pause->high < ns; }
+bool pause_computes(const struct pause *pause, int64_t ns)
+{
+    return pause && 10 * pause->low >= 9 * ns;
+}
