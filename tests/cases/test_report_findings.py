@@ -317,8 +317,20 @@ def outside(mended):
     return story, [(("CS126", "main 4250"), True)]
 
 
+def small_copies(mended):
+    """24 tensors of 4 KiB are copied one by one, and each call waits; or all at once."""
+    story, at = Story(), 0
+    story.stream(13)
+    if mended:
+        at = story.copy(13, 0, 2, 10, took=1)
+    for _ in range(0 if mended else 24):
+        at = story.copy(13, at, at + 10, 2, memory="Pageable", took=12)
+    story.kernel(13, at, at + 2, 100)
+    return story, [(("CS127", "stream 13"), True)]
+
+
 STORIES = [legacy, synchronisation, blocking_copies, copies_that_are_waited_for, pageable, allocations, launches, stale_waits, unrecorded, idle_waits, objects, hardware_queues, priorities,
-           spinning, copy_engines, failures, host_functions, own_code, shared_stream, small_kernels, events, stream_waits, copies_and_kernels, busy, slow_host, locks, outside]
+           spinning, copy_engines, failures, host_functions, own_code, shared_stream, small_kernels, events, stream_waits, copies_and_kernels, busy, slow_host, locks, outside, small_copies]
 
 
 # What the trace of a story or its twin shows beside the finding that it is for: time in which the host had not enqueued anything, or a GPU that has always work.

@@ -83,9 +83,9 @@ const struct rule rules[] = {
     {"CS122", "kernels and copies wait for each other on a stream", look_copies, PRICED,
         .remedy = "copy the next data on a stream of its own while kernels run, with two buffers",
         .experiment = {.words = "no copies"}},
-    {"CS123", "the GPU is busy all the time", look_full, ANYWAY,
+    {"CS123", "the GPU is busy all the time", look_full, ANYWAY, .last = true,
         .remedy = "make these kernels faster, or give them less to do"},
-    {"CS124", "the GPU waits for the host", look_host, PRICED,
+    {"CS124", "the GPU waits for the host", look_host, PRICED, .last = true,
         .remedy = "enqueue work earlier, from another thread, or as a CUDA graph",
         .experiment = {.words = "host=0"}},
     {"CS125", "threads wait for each other", look_locks, PRICED,
@@ -97,6 +97,9 @@ const struct rule rules[] = {
                   "Python's interpreter lock; let another thread prepare it, or hold it for less "
                   "time",
         .experiment = {.words = "no waits outside CUDA", .narrow = true}},
+    {"CS127", "many small copies of pageable memory, one by one", look_small_copies, PRICED,
+        .remedy = "gather the data in one pinned buffer, and copy it at once and ahead",
+        .experiment = {.words = "pinned and ahead", .narrow = true}},
 };
 const size_t rule_count = sizeof rules / sizeof *rules;
 _Static_assert(sizeof rules / sizeof *rules <= 64, "a bit a rule");
@@ -328,8 +331,9 @@ void section_findings(struct report *report, const struct model *of)
     found.steady = steady_part(&of->run);
     if (run_has_times(&of->run)) found.replay = replay_make(&of->run, of->holds);
     found.worth = WORTH_SHARE * (double)(found.steady.end - found.steady.begin);
-    for (found.rule = rules; found.rule < rules + rule_count; found.rule++)
-        found.rule->look(&found);
+    for (int last = 0; last < 2; last++)
+        for (found.rule = rules; found.rule < rules + rule_count; found.rule++)
+            if (found.rule->last == last) found.rule->look(&found);
     if (found.count) qsort(found.rows, found.count, sizeof *found.rows, by_gain);
     struct table *table = TABLE_NEW(report, "findings", "What to change", columns);
     table->note = note_of(&found);

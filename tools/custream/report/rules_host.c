@@ -76,8 +76,10 @@ void look_blocking_copies(struct findings *to)
                        "the host waited in copies until they were done,"});
 }
 
-void look_pageable(struct findings *to)
+/* Copies of pageable memory on a stream. In small ones the calls take the time, not the bytes. */
+static void look_pageable_copies(struct findings *to, bool small)
 {
+    enum { MANY_COPIES = 20, SMALL_BYTES = 64 << 10 };
     const struct run *run = &to->of->run;
     struct tallies streams = {0};
     for (size_t i = 0; i < run->call_count; i++) {
@@ -91,13 +93,19 @@ void look_pageable(struct findings *to)
     }
     for (size_t s = 0; s < streams.count; s++) {
         const struct tally *tally = &streams.rows[s];
+        const double mean = tally->sum[0] / (double)tally->times;
+        if ((tally->times >= MANY_COPIES && mean <= SMALL_BYTES) != small) continue;
         finding(to, OF(STREAM, (uint32_t)tally->key), NAN, tally->times,
-            "copies of pageable memory, %s in all, took %s (%s); their calls took %s of the host",
-            SHOWN(UNIT_BYTES, tally->sum[0]), SHOWN(UNIT_NS, tally->total),
+            "copies of pageable memory, %s in all%s%s, took %s (%s); their calls took %s of the "
+            "host",
+            SHOWN(UNIT_BYTES, tally->sum[0]), small ? ", each of about " : "",
+            small ? SHOWN(UNIT_BYTES, mean) : "", SHOWN(UNIT_NS, tally->total),
             SHOWN(UNIT_GBPS, tally->sum[0] / (double)tally->total), SHOWN(UNIT_NS, tally->sum[1]));
     }
     tallies_free(&streams);
 }
+void look_pageable(struct findings *to) { look_pageable_copies(to, false); }
+void look_small_copies(struct findings *to) { look_pageable_copies(to, true); }
 
 /* --- memory --- */
 
