@@ -6,7 +6,7 @@
 
 enum { TEXT = 1024 };
 
-static int rank = -1, ranks = -1;
+static int rank = -1, ranks = -1, connections;
 static char job[TEXT], toolkits[2][TEXT];
 
 const char *const cs_rank_variables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
@@ -32,6 +32,7 @@ void cs_environment_read(void)
     static const char *const jobs[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID" /* "none", unless somebody chose one */};
     rank = number_of(cs_rank_variables);
     ranks = number_of(sizes);
+    connections = number_of((const char *const[]){"CUDA_DEVICE_MAX_CONNECTIONS", NULL});
     keep(toolkits[0], getenv("CUDA_HOME"));
     keep(toolkits[1], getenv("CUDA_PATH"));
     *job = 0;
@@ -46,6 +47,8 @@ int cs_process_rank(int *world_size)
     *world_size = ranks;
     return rank;
 }
+
+int cs_max_connections(void) { return connections >= 1 && connections <= 32 ? connections : 8; }
 
 const char *cs_process_job(void) { return *job ? job : NULL; }
 const char *cs_toolkit(int which) { return toolkits[which]; }

@@ -19,6 +19,10 @@ extern const char *const cs_rank_variables[]; /* up to NULL */
 /* The job that the process is part of, by the launcher's or the scheduler's name for it; NULL: none has told. */
 const char *cs_process_job(void);
 
+/* Hardware queues between the host and a GPU: CUDA_DEVICE_MAX_CONNECTIONS (CUDA C++ Programming Guide, "CUDA Environment Variables"): 1 to 32, and 8 if it is
+ * not set or is none of these. */
+int cs_max_connections(void);
+
 /* Where CUDA's toolkit may be: the first such folder (0), the second (1); "" where there is none. */
 const char *cs_toolkit(int which);
 

@@ -188,6 +188,8 @@ char *cs_totals_header(char *at)
     if (cs_gpu_samples()) at = cs_put_uint(cs_put_literal(at, ",\"gpu_sample\":"), cs_gpu_sample);
     at = cs_put_literal(at, ",\"simulated_gpu\":");
     at = cs_put_text(at, cs_device_is_simulated() ? "true" : "false");
+    at = cs_put_literal(at, ",\"max_connections\":");
+    at = cs_put_uint(at, (cs_u64)cs_max_connections());
     at = cs_put_literal(at, ",\"clock\":");
     at = cs_put_string(at, cs_clock_is_counter ? "processor counter" : "CLOCK_MONOTONIC", 32);
     at = cs_put_literal(at, ",\"clock_error_ns\":");

@@ -399,3 +399,9 @@ def test_largest_file_within_the_limit(run_app, tmp_path):
     trace = read(path)
     add_up(run, trace)
     assert not losses(trace) and not said(run)
+
+
+@pytest.mark.parametrize("said, queues", [(None, 8), ("32", 32), ("1", 1), ("0", 8), ("33", 8), ("many", 8)])
+def test_hardware_queues(run_app, said, queues):
+    trace = run_app(["demo"], env={"CUDA_DEVICE_MAX_CONNECTIONS": said} if said else {}).check().load()
+    assert trace.metadata["max_connections"] == queues
