@@ -189,6 +189,8 @@ void cs_long_done(struct cs_long *way, CUresult result, const void *where)
     if (cs_steer_mutes(&way->steer, w->stream)) w->call |= CS_CALL_MUTED;
 }
 
+cs_u64 cs_wrapped_begin(struct cs_thread *thread) { return cs_thread_clock_edge(thread, cs_ticks_of_counter()); }
+
 struct cs_record *cs_wrapped_record_shared(struct cs_thread *thread, cs_u16 call, CUresult result, cs_ref stream, cs_u64 begin, cs_u64 end)
 {
     if (CS_UNLIKELY(end - begin > cs_load(&cs_edge_ticks))) cs_thread_clock_read(thread, CS_CLOCK_AT_END);

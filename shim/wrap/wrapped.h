@@ -87,6 +87,9 @@ static inline CUresult cs_left(struct cs_wrapped *w, CUresult result)
 /* Where the record says that the work of a call on `handle` went, once the driver has answered `result`. */
 cs_ref cs_wrapped_stream(struct cs_thread *thread, CUstream handle, bool per_thread, CUresult result, cs_u64 begin);
 
+/* Ticks right before the driver's call, on the short way: one copy for the calls that are not made most often. */
+cs_u64 cs_wrapped_begin(struct cs_thread *thread);
+
 /* Room for the record, filled in but for its values. Inline where calls are made most often; else one copy of it. */
 CS_HOT struct cs_record *cs_wrapped_record(struct cs_thread *thread, cs_u16 call, CUresult result, cs_ref stream, cs_u64 begin, cs_u64 end)
 {

@@ -171,7 +171,7 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
         cs_store(&wrapped_.thread->inside, CS_IN_CALL(CS_CALL_##symbol));                                                                            \
         if (implies & (CS_BLOCKING | CS_NODE)) cs_store(&wrapped_.thread->waited, WHERE_##on);                                                       \
         CS_BEFORE effect;                                                                                                                            \
-        wrapped_.begin = cs_thread_clock_edge(wrapped_.thread, cs_ticks_of_counter());                                                               \
+        wrapped_.begin = implies & CS_OFTEN ? cs_thread_clock_edge(wrapped_.thread, cs_ticks_of_counter()) : cs_wrapped_begin(wrapped_.thread);      \
         wrapped_.result = cs_real.symbol arguments;                                                                                                  \
         wrapped_.end = cs_ticks_of_counter();                                                                                                        \
         if (implies & CS_OFTEN) {                                                                                                                    \

@@ -30,8 +30,8 @@ def life(trace, lane):
 
 
 def args_of(trace, name):
-    """The arguments of every call of that name, in order of time, without the number that it shares with its work."""
-    return [{k: v for k, v in e["args"].items() if k != "correlation"} for e in sorted(trace.host(name), key=lambda e: e["ts"])]
+    """The arguments of every call of that name, in order of time, without the number that it shares with its work, and without its thread's clock."""
+    return [{k: v for k, v in e["args"].items() if k not in ("correlation", "cpu_us", "cpu_end_us")} for e in sorted(trace.host(name), key=lambda e: e["ts"])]
 
 
 # ---- One program with calls of every kind ----

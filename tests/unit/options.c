@@ -107,6 +107,8 @@ TEST(valid_values_are_taken)
         {CS_OPTION_CTL, "auto", 0},
         {CS_OPTION_CTL, "on", 0},
         {CS_OPTION_CTL, "off", 0},
+        {CS_OPTION_THREAD_CLOCKS, "on", 0},
+        {CS_OPTION_THREAD_CLOCKS, "off", 0},
         {CS_OPTION_RUNTIME, "on", 0},
         {CS_OPTION_RUNTIME, "off", 0},
         {CS_OPTION_LOG, "error", 0},
@@ -204,6 +206,7 @@ TEST(invalid_values_are_one_line)
         {CS_OPTION_WINDOW, "delay"},
         {CS_OPTION_WINDOW, "duration=0"},
         {CS_OPTION_CTL, "yes"},
+        {CS_OPTION_THREAD_CLOCKS, "auto"},
         {CS_OPTION_RUNTIME, "auto"},
     };
     bool seen[CS_OPTION_COUNT] = {false};
