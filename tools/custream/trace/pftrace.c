@@ -8,116 +8,17 @@
 
 enum { COMPRESSED_PACKETS = 50, INFLATED_MOST = 16 << 20 };
 
-/* --- the wire --- */
-
-static bool long_varint_next(struct message *message, uint64_t *value)
-{
-    *value = 0;
-    for (unsigned shift = 0; message->at < message->end && shift < 70; shift += 7) {
-        const unsigned char byte = *message->at++;
-        if (shift < 64) *value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) return true;
-    }
-    return false;
-}
-
-/* Reads a varint. Most varints of a trace have one byte. */
-static inline __attribute__((always_inline)) bool short_varint_next(
-    struct message *message, uint64_t *value)
-{
-    if (message->at == message->end || *message->at >= 128) return long_varint_next(message, value);
-    *value = *message->at++;
-    return true;
-}
-
-bool varint_next(struct message *message, uint64_t *value)
-{
-    return short_varint_next(message, value);
-}
-
-static bool fixed_next(struct message *message, size_t n, uint64_t *value)
-{
-    *value = 0;
-    if ((size_t)(message->end - message->at) < n) return false;
-    memcpy(value, message->at, n);
-    message->at += n;
-    return true;
-}
-
-/* Reads the next field. Inlined so that the field stays in registers: writing it to memory would
- * cost more than the rest of the function. */
-static inline __attribute__((always_inline)) bool next(struct message *message, struct field *field)
-{
-    uint64_t tag, value;
-    if (message->at >= message->end || !short_varint_next(message, &tag)) return false;
-    *field = (struct field){.number = (unsigned)(tag >> 3), .wire = (unsigned)tag & 7};
-    switch (field->wire) {
-    case CS_WIRE_VARINT:
-    case CS_WIRE_BYTES:
-        if (!short_varint_next(message, &value)) return false;
-        break;
-    case CS_WIRE_64:
-        if (!fixed_next(message, 8, &value)) return false;
-        break;
-    case CS_WIRE_32:
-        if (!fixed_next(message, 4, &value)) return false;
-        break;
-    default: return false;
-    }
-    field->value = value;
-    if (field->wire != CS_WIRE_BYTES) return true;
-    if (value > message_size(*message)) return false;
-    field->message = (struct message){message->at, message->at + value};
-    message->at += value;
-    return true;
-}
-
-bool field_next(struct message *message, struct field *field) { return next(message, field); }
-
-bool message_is(struct message message, const char *text)
-{
-    return message_size(message) == strlen(text) && !memcmp(message.at, text, strlen(text));
-}
-
-void fields_read(struct message message, struct field *fields, unsigned count)
-{
-    struct field field;
-    memset(fields, 0, count * sizeof *fields);
-    while (next(&message, &field))
-        if (field.number < count) fields[field.number] = field;
-}
-
-const struct field *fields_again(struct field_table *table, struct message message, unsigned count)
-{
-    struct field field;
-    if (table->used > sizeof table->numbers) {
-        memset(table->at, 0, sizeof table->at);
-        table->used = 0;
-    }
-    for (unsigned i = 0; i < table->used; i++) table->at[table->numbers[i]] = (struct field){0};
-    table->used = 0;
-    while (next(&message, &field)) {
-        if (field.number >= count) continue;
-        if (table->used < sizeof table->numbers)
-            table->numbers[table->used] = (unsigned char)field.number;
-        table->used++;
-        table->at[field.number] = field;
-    }
-    return table->at;
-}
-
 /* --- what earlier packets said --- */
 
-void *record_of(struct records *records, uint64_t key, size_t size)
+void *record_find(struct records *records, struct recent *recent, uint64_t key, size_t size)
 {
-    if (records->last && records->last_key == key) return records->last;
     uint32_t *place = numbers_at(&records->places, key, UINT32_MAX);
     if (*place == UINT32_MAX) {
         *place = (uint32_t)records->count;
         array_add(records->at, records->count, records->capacity, array_zeros(1, size));
     }
-    records->last_key = key;
-    return records->last = records->at[*place];
+    *recent = (struct recent){key, records->at[*place]};
+    return recent->record;
 }
 
 static void records_free(struct records *records)
@@ -130,11 +31,6 @@ static void records_free(struct records *records)
 text told_number(struct pftrace *p, struct message message)
 {
     return text_number(&p->told, message.at ? (const char *)message.at : "", message_size(message));
-}
-
-struct message told(const struct pftrace *p, text number)
-{
-    return message_of(text_of(&p->told, number), text_length(&p->told, number));
 }
 
 static uint64_t interned_key(unsigned kind, uint64_t number) { return number << 5 | kind; }
@@ -304,44 +200,61 @@ static void compressed_read(struct pftrace *p, struct message bytes)
     free(all.at);
 }
 
+/* Takes what the sequence's packets have if they do not say otherwise. */
+static void defaults_read(struct sequence *sequence, struct message message)
+{
+    struct field defaults[CS_PF_CLOCK_ID + 1], event[CS_PF_TRACK_UUID + 1];
+    fields_read(message, defaults, CS_PF_CLOCK_ID + 1);
+    fields_read(defaults[CS_PF_TRACK_EVENT].message, event, CS_PF_TRACK_UUID + 1);
+    if (defaults[CS_PF_CLOCK_ID].number) sequence->clock = defaults[CS_PF_CLOCK_ID].value;
+    if (event[CS_PF_TRACK_UUID].number) sequence->track = event[CS_PF_TRACK_UUID].value;
+}
+
 /* Reads a packet. GPU render stages are ignored: the same work has a slice. */
 static void packet_read(struct pftrace *p, struct message message)
 {
-    enum { FIELDS = CS_PF_EXTENSION_DESCRIPTOR + 1 };
-    struct field defaults[FIELDS], track[CS_PF_TRACK_UUID + 1];
-    const struct field *in = fields_again(&p->packet, message, FIELDS);
-    if (in[COMPRESSED_PACKETS].message.at) {
-        compressed_read(p, in[COMPRESSED_PACKETS].message);
-        in = fields_again(&p->packet, message, FIELDS);
+    struct message event = {0}, track = {0}, compressed = {0}, defaults = {0}, snapshot = {0},
+                   texts = {0}, extension = {0}, bundle = {0};
+    uint64_t at = 0, clock = 0, number = 0, flags = 0;
+    bool timed = false;
+    struct field field;
+    while (field_next(&message, &field)) {
+        switch (field.number) {
+        case CS_PF_TIMESTAMP: timed = true, at = field.value; break;
+        case CS_PF_SEQUENCE: number = field.value; break;
+        case CS_PF_TRACK_EVENT: event = field.message; break;
+        case CS_PF_SEQUENCE_FLAGS: flags = field.value; break;
+        case CS_PF_CLOCK_ID: clock = field.value; break;
+        case CS_PF_TRACK: track = field.message; break;
+        case CS_PF_INTERNED: texts = field.message; break;
+        case CS_PF_DEFAULTS: defaults = field.message; break;
+        case CS_PF_CLOCK_SNAPSHOT: snapshot = field.message; break;
+        case CS_PF_EXTENSION_DESCRIPTOR: extension = field.message; break;
+        case CS_PF_CHROME_EVENTS: bundle = field.message; break;
+        case COMPRESSED_PACKETS: compressed = field.message; break;
+        default: break;
+        }
     }
-    const struct message event = in[CS_PF_TRACK_EVENT].message, told = in[CS_PF_TRACK].message;
-    const bool timed = in[CS_PF_TIMESTAMP].number;
-    struct sequence *sequence =
-        record_of(&p->sequences, in[CS_PF_SEQUENCE].value, sizeof *sequence);
-    sequence->number = in[CS_PF_SEQUENCE].value;
-    if (in[CS_PF_SEQUENCE_FLAGS].value & 1) numbers_free(&sequence->texts);
-    if (in[CS_PF_DEFAULTS].number) {
-        fields_read(in[CS_PF_DEFAULTS].message, defaults, FIELDS);
-        fields_read(defaults[CS_PF_TRACK_EVENT].message, track, CS_PF_TRACK_UUID + 1);
-        if (defaults[CS_PF_CLOCK_ID].number) sequence->clock = defaults[CS_PF_CLOCK_ID].value;
-        if (track[CS_PF_TRACK_UUID].number) sequence->track = track[CS_PF_TRACK_UUID].value;
-    }
-    if (in[CS_PF_CLOCK_SNAPSHOT].number)
-        snapshot_read(p, sequence, in[CS_PF_CLOCK_SNAPSHOT].message);
-    if (in[CS_PF_INTERNED].number) interned_read(p, sequence, in[CS_PF_INTERNED].message);
-    if (in[CS_PF_EXTENSION_DESCRIPTOR].number)
-        extension_read(p, in[CS_PF_EXTENSION_DESCRIPTOR].message);
-    if (in[CS_PF_CHROME_EVENTS].number) bundle_read(p, in[CS_PF_CHROME_EVENTS].message);
-    const uint64_t at = in[CS_PF_TIMESTAMP].value,
-                   ns = timed ? time_of(p, sequence, in[CS_PF_CLOCK_ID].value, at) : 0;
-    if (p->ended && (told.at || (event.at && timed))) p->joined = p->read + 1;
+    if (compressed.at) compressed_read(p, compressed);
+    struct sequence *sequence = record_of(&p->sequences, number, sizeof *sequence);
+    sequence->number = number;
+    if (flags & 1) numbers_free(&sequence->texts);
+    if (defaults.at) defaults_read(sequence, defaults);
+    if (snapshot.at) snapshot_read(p, sequence, snapshot);
+    if (texts.at) interned_read(p, sequence, texts);
+    if (extension.at) extension_read(p, extension);
+    if (bundle.at) bundle_read(p, bundle);
+    const uint64_t ns = timed ? time_of(p, sequence, clock, at) : 0;
+    if (p->ended && (track.at || (event.at && timed))) p->joined = p->read + 1;
     if (p->ended) return;
-    if (told.at) track_read(p, told);
+    if (track.at) track_read(p, track);
     if (event.at)
-        event_read(p, &(struct event){.sequence = sequence,
-                          .ns = ns,
-                          .bare = in[CS_PF_SEQUENCE_FLAGS].value & CS_PF_SAYS_BARE,
-                          .all = event});
+        event_read(p,
+            &(struct event){.sequence = sequence,
+                .ns = ns,
+                .track = sequence->track,
+                .bare = flags & CS_PF_SAYS_BARE},
+            event);
 }
 
 /* --- the file --- */

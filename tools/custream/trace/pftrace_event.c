@@ -18,12 +18,6 @@ static void put_number(struct pf_row *to, const char *name, uint64_t number)
     row_uint(to, number);
 }
 
-static void put_phase(struct pf_row *to, char phase)
-{
-    row_word(to, "ph");
-    row_text(to, message_of(&phase, 1));
-}
-
 static void put_lane(struct pf_row *to, const struct track *track)
 {
     put_number(to, "pid", track->pid);
@@ -152,37 +146,63 @@ static void other_lane(struct pftrace *p, struct track *track)
 
 /* --- events --- */
 
-enum { OLD_FLOW = 47, OLD_FLOW_ENDS = 48 };
-
-static void event_fields(const struct pftrace *p, struct event *e)
+static void flow_take(struct event *e, unsigned way, uint64_t flow)
 {
-    static const unsigned flows[] = {CS_PF_FLOW, OLD_FLOW, CS_PF_FLOW_ENDS, OLD_FLOW_ENDS};
-    e->category = e->in[CS_PF_CATEGORY].message;
-    if (!e->category.at)
-        e->category =
-            interned(p, e->sequence, CS_PF_INTERNED_CATEGORY, e->in[CS_PF_CATEGORY_IID].value);
-    e->name = e->in[CS_PF_NAME].message;
-    if (!e->name.at && e->in[CS_PF_NAME_IID].number)
-        e->name = interned(p, e->sequence, CS_PF_INTERNED_NAME, e->in[CS_PF_NAME_IID].value);
-    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
-        if (e->in[flows[i]].number) e->flow = &e->in[flows[i]], e->flow_in = i >= 2;
-    /* The older fields. Our traces use them, since a flow of the newer ones has one end only, and
-     * an arrow may have several. */
-    const uint64_t way = e->legacy[CS_PF_BIND_WAY].value;
-    if (way != CS_PF_BIND_IN && way != CS_PF_BIND_OUT) return;
-    e->flow = &e->legacy[CS_PF_BIND_ID];
-    e->flow_in = way == CS_PF_BIND_IN;
+    if (way < e->way) return;
+    e->way = way;
+    e->flow = flow;
+}
+
+static void event_fields(struct event *e, struct message all)
+{
+    enum { OLD_FLOW = 47, OLD_FLOW_ENDS = 48 };
+    struct field field;
+    for (const unsigned char *from = all.at; field_next(&all, &field); from = all.at) {
+        switch (field.number) {
+        case CS_PF_TYPE: e->type = field.value; break;
+        case CS_PF_TRACK_UUID: e->track = field.value; break;
+        case CS_PF_CATEGORY: e->category.said = true, e->category.text = field.message; break;
+        case CS_PF_CATEGORY_IID:
+            e->category.numbered = true, e->category.number = field.value;
+            break;
+        case CS_PF_NAME: e->name.said = true, e->name.text = field.message; break;
+        case CS_PF_NAME_IID: e->name.numbered = true, e->name.number = field.value; break;
+        case CS_PF_ARGS:
+        case CS_PF_ANNOTATION:
+            if (!e->args.at) e->args.at = from;
+            e->args.end = all.at;
+            break;
+        case CS_PF_COUNTER_VALUE: e->whole = field.value; break;
+        case CS_PF_COUNTER_DOUBLE: e->is_real = true, e->real = field.value; break;
+        case CS_PF_LEGACY: e->legacy_event = field.message; break;
+        case CS_PF_FLOW: flow_take(e, FLOW_OUT, field.value); break;
+        case OLD_FLOW: flow_take(e, OLD_FLOW_OUT, field.value); break;
+        case CS_PF_FLOW_ENDS: flow_take(e, FLOW_IN, field.value); break;
+        case OLD_FLOW_ENDS: flow_take(e, OLD_FLOW_IN, field.value); break;
+        default: break;
+        }
+    }
+}
+
+static void given_find(
+    const struct pftrace *p, const struct event *e, struct given *given, unsigned kind)
+{
+    if (given->text.at || !given->numbered) return;
+    given->text = interned(p, e->sequence, kind, given->number);
+    given->kept = true;
+}
+
+static void put_given(struct pf_row *to, const char *name, const struct given *given)
+{
+    row_word(to, name);
+    if (given->kept) row_kept(to, given->text);
+    else row_text(to, given->text);
 }
 
 static void put_called(struct pf_row *to, const struct event *e)
 {
-    if (message_size(e->category) || e->in[CS_PF_CATEGORY].number) {
-        row_word(to, "cat");
-        row_text(to, e->category);
-    }
-    if (!e->name.at) return;
-    row_word(to, "name");
-    row_text(to, e->name);
+    if (message_size(e->category.text) || e->category.said) put_given(to, "cat", &e->category);
+    if (e->name.text.at) put_given(to, "name", &e->name);
 }
 
 static void put_moment(
@@ -196,7 +216,7 @@ static void put_moment(
 /* Adds "args":{...} and the flow, and ends the row. `bare`: no "args" if it would be empty. */
 static void put_args(struct pftrace *p, struct pf_row *to, const struct event *e, bool bare)
 {
-    struct message all = e->all;
+    struct message all = e->args;
     struct field field;
     const size_t before = to->count, args = put_object(to, "args");
     while (field_next(&all, &field)) {
@@ -206,9 +226,9 @@ static void put_args(struct pftrace *p, struct pf_row *to, const struct event *e
     }
     row_close(to, args, false);
     if (bare && to->count == args + 1) to->count = before;
-    if (e->flow) {
-        put_number(to, "bind_id", e->flow->value);
-        row_word(to, e->flow_in ? "flow_in" : "flow_out");
+    if (e->way) {
+        put_number(to, "bind_id", e->flow);
+        row_word(to, e->way >= FLOW_IN ? "flow_in" : "flow_out");
         row_bool(to, true);
     }
     row_close(to, 0, false);
@@ -227,7 +247,7 @@ static void slice_begins(struct pftrace *p, const struct event *e, struct track 
     open->ns = e->ns;
     row_clear(row);
     row_open(row);
-    put_phase(row, 'X');
+    put_text(row, "ph", "X");
     put_called(row, e);
     put_moment(p, row, e, track);
     row_word(row, "dur");
@@ -249,11 +269,11 @@ static void slice_ends(struct pftrace *p, const struct event *e, struct track *t
 
 /* Makes a row without a duration. `scope` is given for an instant, `id` for a span; else they are
  * NULL. */
-static void moment(struct pftrace *p, const struct event *e, const struct track *track, char phase,
-    const char *scope, const uint64_t *id)
+static void moment(struct pftrace *p, const struct event *e, const struct track *track,
+    const char *phase, const char *scope, const uint64_t *id)
 {
     struct pf_row *row = row_new(p);
-    put_phase(row, phase);
+    put_text(row, "ph", phase);
     if (scope) put_text(row, "s", scope);
     put_called(row, e);
     put_moment(p, row, e, track);
@@ -268,17 +288,16 @@ static void moment(struct pftrace *p, const struct event *e, const struct track 
 /* Adds a counter's value. The name of its track is "COUNTER UNIT". */
 static void counter(struct pftrace *p, const struct event *e, const struct track *track)
 {
-    const struct field *real = &e->in[CS_PF_COUNTER_DOUBLE];
     struct message name = told(p, track->name), unit = told(p, track->unit);
     const size_t n = message_size(name), k = message_size(unit);
-    const bool more =
-        p->counter_open && message_is(e->category, "+"); /* the value belongs to the row before */
+    const bool more = p->counter_open &&
+                      message_is(e->category.text, "+"); /* the value belongs to the row before */
     if (!track->unit) unit = message_of("value", 5);
     else if (n > k && !memcmp(name.end - k, unit.at, k) && name.end[-(ptrdiff_t)k - 1] == ' ')
         name.end -= k + 1;
     struct pf_row *row = more ? &p->rows[p->made - 1] : row_new(p);
     if (!more) {
-        put_phase(row, 'C');
+        put_text(row, "ph", "C");
         row_word(row, "name");
         row_text(row, name);
         put_moment(p, row, e, track);
@@ -286,18 +305,18 @@ static void counter(struct pftrace *p, const struct event *e, const struct track
         p->counter_open = true;
     }
     row_text(row, unit);
-    if (real->number) row_double(row, real->value);
-    else row_int(row, (int64_t)e->in[CS_PF_COUNTER_VALUE].value);
+    if (e->is_real) row_double(row, e->real);
+    else row_int(row, (int64_t)e->whole);
 }
 
 /* Makes an arrow's end. As a rule an arrow's end has no "args". If e->bare is set, it has an empty
  * "args". */
-static void arrow(
-    struct pftrace *p, const struct event *e, const struct track *track, char phase, uint64_t id)
+static void arrow(struct pftrace *p, const struct event *e, const struct track *track,
+    const char *phase, uint64_t id)
 {
     struct pf_row *row = row_new(p);
-    put_phase(row, phase);
-    if (phase == 'f') put_text(row, "bp", "e");
+    put_text(row, "ph", phase);
+    if (*phase == 'f') put_text(row, "bp", "e");
     put_number(row, "id", id);
     put_moment(p, row, e, track);
     put_called(row, e);
@@ -309,44 +328,55 @@ static void legacy(struct pftrace *p, const struct event *e, struct track *track
     enum { GLOBAL_ID = 11, SCOPES = 3 };
     static const char *const scopes[SCOPES] = {"t", "g", "p"};
     const uint64_t scope = e->legacy[CS_PF_INSTANT_SCOPE].value;
-    const char phase = (char)e->legacy[CS_PF_PHASE].value;
     const unsigned by = e->legacy[CS_PF_UNSCOPED_ID].number ?: e->legacy[CS_PF_LOCAL_ID].number ?: GLOBAL_ID;
     const uint64_t *id = &e->legacy[by].value;
-    switch (phase) {
-    case 's':
-    case 'f': arrow(p, e, track, phase, *id); break;
-    case 'b':
-    case 'e': moment(p, e, track, phase, NULL, id); break;
+    /* The JSON form of our traces has both rows of 'B' and 'E', and no slice. */
+    switch ((char)e->legacy[CS_PF_PHASE].value) {
+    case 's': return arrow(p, e, track, "s", *id);
+    case 'f': return arrow(p, e, track, "f", *id);
+    case 'b': return moment(p, e, track, "b", NULL, id);
+    case 'e': return moment(p, e, track, "e", NULL, id);
     case 'i':
-    case 'I': moment(p, e, track, 'i', scopes[scope < SCOPES ? scope : 0], NULL); break;
+    case 'I': return moment(p, e, track, "i", scopes[scope < SCOPES ? scope : 0], NULL);
     case 'B':
+        if (p->ours) moment(p, e, track, "B", NULL, NULL);
+        else slice_begins(p, e, track);
+        return;
     case 'E':
-        /* the JSON form of our traces has both rows, and no slice */
-        if (p->ours) moment(p, e, track, phase, NULL, NULL);
-        else if (phase == 'B') slice_begins(p, e, track);
+        if (p->ours) moment(p, e, track, "E", NULL, NULL);
         else slice_ends(p, e, track);
-        break;
-    default: break;
+        return;
+    default: return;
     }
 }
 
-void event_read(struct pftrace *p, struct event *e)
+void event_read(struct pftrace *p, struct event *e, struct message all)
 {
-    enum { EVENT_FIELDS = OLD_FLOW_ENDS + 1, LEGACY_FIELDS = CS_PF_INSTANT_SCOPE + 1 };
+    enum { LEGACY_FIELDS = CS_PF_INSTANT_SCOPE + 1 };
     static const struct field none[LEGACY_FIELDS];
     struct field legacy_in[LEGACY_FIELDS];
-    const struct field *const in = e->in = fields_again(&p->event, e->all, EVENT_FIELDS);
-    e->legacy = in[CS_PF_LEGACY].number ? legacy_in : none;
-    if (e->legacy != none) fields_read(in[CS_PF_LEGACY].message, legacy_in, LEGACY_FIELDS);
-    event_fields(p, e);
-    const struct field *on = &e->in[CS_PF_TRACK_UUID];
-    struct track *track = track_get(p, on->number ? on->value : e->sequence->track);
+    event_fields(e, all);
+    struct track *track = track_get(p, e->track);
     if (track->kind == TRACK_OTHER && !track->announced) other_lane(p, track);
-    switch (e->in[CS_PF_TYPE].value) {
+    if (e->type == CS_PF_END) return slice_ends(p, e, track);
+    given_find(p, e, &e->category, CS_PF_INTERNED_CATEGORY);
+    given_find(p, e, &e->name, CS_PF_INTERNED_NAME);
+    e->legacy = none;
+    if (e->legacy_event.at) {
+        fields_read(e->legacy_event, legacy_in, LEGACY_FIELDS);
+        e->legacy = legacy_in;
+        /* The older fields. Our traces use them, since a flow of the newer ones has one end only,
+         * and an arrow may have several. */
+        const uint64_t way = legacy_in[CS_PF_BIND_WAY].value;
+        if (way == CS_PF_BIND_IN || way == CS_PF_BIND_OUT) {
+            e->way = way == CS_PF_BIND_IN ? FLOW_IN : FLOW_OUT;
+            e->flow = legacy_in[CS_PF_BIND_ID].value;
+        }
+    }
+    switch (e->type) {
     case CS_PF_BEGIN: return slice_begins(p, e, track);
-    case CS_PF_END: return slice_ends(p, e, track);
-    case CS_PF_INSTANT: return moment(p, e, track, 'i', "t", NULL);
+    case CS_PF_INSTANT: return moment(p, e, track, "i", "t", NULL);
     case CS_PF_COUNTER: return counter(p, e, track);
-    default: legacy(p, e, track); break;
+    default: return legacy(p, e, track);
     }
 }

@@ -10,41 +10,7 @@
 #include "tools/custream/trace/pftrace.h"
 #include "tools/custream/trace/texts.h"
 #include "tools/custream/trace/value.h"
-
-/* --- the wire --- */
-
-struct message {
-    const unsigned char *at, *end;
-};
-static inline struct message message_of(const char *text, size_t n)
-{
-    return (struct message){(const unsigned char *)text, (const unsigned char *)text + n};
-}
-static inline size_t message_size(struct message message)
-{
-    return (size_t)(message.end - message.at);
-}
-bool message_is(struct message message, const char *text);
-
-struct field {
-    unsigned number, wire;
-    uint64_t value;         /* the number; if the field is bytes, their length */
-    struct message message; /* the bytes; `at` is NULL if the field is a number */
-};
-/* Reads the next field. False: the message ends, or its rest is damaged. */
-bool field_next(struct message *message, struct field *field);
-/* Puts the last field of number n into fields[n], for each n below `count`. If the message has no
- * field n, fields[n].number is 0. */
-void fields_read(struct message message, struct field *fields, unsigned count);
-/* fields_again() is fields_read() for many messages: it clears only the fields of the message
- * before. */
-struct field_table {
-    unsigned used;
-    unsigned char numbers[32];
-    struct field at[CS_PF_EXTENSION_DESCRIPTOR + 1];
-};
-const struct field *fields_again(struct field_table *table, struct message message, unsigned count);
-bool varint_next(struct message *message, uint64_t *value);
+#include "tools/custream/trace/wire.h"
 
 /* --- rows --- */
 
@@ -52,6 +18,7 @@ bool varint_next(struct message *message, uint64_t *value);
 struct pf_row {
     yyjson_val *values;
     size_t count, capacity;
+    size_t inner; /* values inside the objects and lists that are closed in the one that is open */
     struct rope bytes;
 };
 void row_grow(struct pf_row *row);
@@ -61,9 +28,13 @@ static inline yyjson_val *row_value(struct pf_row *row)
     return &row->values[row->count++];
 }
 /* Adds a name, or a text that outlives the row: no copy is made. */
+static inline void row_kept(struct pf_row *row, struct message text)
+{
+    unsafe_yyjson_set_strn(row_value(row), (const char *)text.at, message_size(text));
+}
 static inline void row_word(struct pf_row *row, const char *word)
 {
-    unsafe_yyjson_set_strn(row_value(row), word, strlen(word));
+    row_kept(row, message_of(word, strlen(word)));
 }
 void row_text(struct pf_row *row, struct message text);
 /* Adds JSON as it is. JSON in place of a name stands for whole members; a value has to follow,
@@ -94,12 +65,21 @@ void row_free(struct pf_row *row);
 /* Records by number. They never move. */
 struct records {
     struct numbers places;
-    void **at, *last; /* last: the record that was asked for last, whose key is last_key */
-    uint64_t last_key;
+    void **at;
     size_t count, capacity;
+    struct recent { /* records that were asked for of late */
+        uint64_t key;
+        void *record;
+    } recent[16];
 };
+void *record_find(struct records *records, struct recent *recent, uint64_t key, size_t size);
 /* Returns the key's record; a new record is zeros. */
-void *record_of(struct records *records, uint64_t key, size_t size);
+static inline void *record_of(struct records *records, uint64_t key, size_t size)
+{
+    struct recent *recent = &records->recent[key * UINT64_C(0x9e3779b97f4a7c15) >> 60];
+    return recent->record && recent->key == key ? recent->record
+                                                : record_find(records, recent, key, size);
+}
 
 struct sequence {
     struct numbers texts;          /* interned texts, by number and field of InternedData */
@@ -131,8 +111,7 @@ struct argument { /* a field of the message of arguments, as the file describes 
 };
 
 struct pftrace {
-    struct rope rest;                 /* bytes that were fed; at[0..done) have been read */
-    struct field_table packet, event; /* fields of the last packet and the last event */
+    struct rope rest; /* bytes that were fed; at[0..done) have been read */
     size_t done;
     struct texts told;
     struct records sequences, tracks, fields, clocks;
@@ -148,21 +127,38 @@ struct pftrace {
     uint64_t read, damaged, joined;
 };
 
-/* Returns the text that has the number; "" for 0. */
-struct message told(const struct pftrace *p, text number);
+/* Returns the text that has the number; "" for 0. It stays as long as the trace is read. */
+static inline struct message told(const struct pftrace *p, text number)
+{
+    return message_of(text_of(&p->told, number), text_length(&p->told, number));
+}
 /* Returns the text to which the sequence has given the number. */
 struct message interned(
     const struct pftrace *p, const struct sequence *sequence, unsigned kind, uint64_t number);
 text told_number(struct pftrace *p, struct message message);
 
+/* A text of an event: the event has it itself, or the number that its sequence gave to it. */
+struct given {
+    struct message text; /* `at` is NULL: the event has none */
+    bool said, numbered; /* which fields the event has */
+    bool kept;           /* the text outlives the row */
+    uint64_t number;
+};
+
 struct event {
     const struct sequence *sequence;
     uint64_t ns;
     bool bare; /* the packet's flag: a slice that has it has no "args" */
-    struct message all, category, name;
-    const struct field *in, *legacy,
-        *flow; /* flow: the field with the flow's id; NULL: there is none */
-    bool flow_in;
+    bool is_real;
+    uint64_t type, track;
+    uint64_t whole, real; /* a counter's value; `real` has the bits of a double, if is_real */
+    struct given category, name;
+    struct message args; /* from the first field with arguments to the end of the last */
+    struct message legacy_event;
+    const struct field *legacy; /* its fields */
+    uint64_t flow;
+    /* The field that has the flow. If there are several, the last of these counts. */
+    enum { NO_FLOW, FLOW_OUT, OLD_FLOW_OUT, FLOW_IN, OLD_FLOW_IN } way;
 };
 
 /* pftrace_row.c */
@@ -172,7 +168,7 @@ void args_note(const struct pftrace *p, const struct sequence *sequence, struct 
     struct message note, unsigned depth);
 /* pftrace_event.c */
 void track_read(struct pftrace *p, struct message message);
-void event_read(struct pftrace *p, struct event *e);
+void event_read(struct pftrace *p, struct event *e, struct message all);
 /* pftrace.c */
 struct pf_row *row_new(struct pftrace *p); /* begins a row that will be told */
 void row_time(const struct pftrace *p, struct pf_row *to, uint64_t ns);

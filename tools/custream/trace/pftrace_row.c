@@ -54,20 +54,25 @@ void row_double(struct pf_row *row, uint64_t bits)
     row_raw(row, message_of(digits, strlen(digits)));
 }
 
-size_t row_open(struct pf_row *row) { return row_value(row), row->count - 1; }
+/* While an object or a list is open, its value keeps what row->inner was around it. */
+size_t row_open(struct pf_row *row)
+{
+    row_value(row)->uni.u64 = row->inner;
+    row->inner = 0;
+    return row->count - 1;
+}
 
 void row_close(struct pf_row *row, size_t opened, bool list)
 {
     yyjson_val *value = &row->values[opened];
-    size_t members = 0;
-    for (size_t at = opened + 1; at < row->count; members++)
-        at += yyjson_is_ctn(&row->values[at]) ? row->values[at].uni.ofs / sizeof *value : 1;
+    const size_t inside = row->count - opened - 1, members = inside - row->inner;
+    row->inner = value->uni.u64 + inside;
     unsafe_yyjson_set_tag(value, list ? YYJSON_TYPE_ARR : YYJSON_TYPE_OBJ, YYJSON_SUBTYPE_NONE,
         list ? members : members / 2);
-    value->uni.ofs = (row->count - opened) * sizeof *value;
+    value->uni.ofs = (inside + 1) * sizeof *value;
 }
 
-void row_clear(struct pf_row *row) { row->count = row->bytes.length = 0; }
+void row_clear(struct pf_row *row) { row->count = row->inner = row->bytes.length = 0; }
 
 void row_free(struct pf_row *row)
 {
@@ -128,7 +133,7 @@ static void number_put(const struct pftrace *p, struct pf_row *to, unsigned type
     case CS_PF_FIELD_SINT: row_int(to, (int64_t)(value >> 1) ^ -(int64_t)(value & 1)); break;
     case CS_PF_FIELD_DOUBLE: row_double(to, value); break;
     case CS_PF_FIELD_BOOL: row_bool(to, value); break;
-    case CS_PF_FIELD_ENUM: row_text(to, told(p, numbers_get(&p->words, value, 0))); break;
+    case CS_PF_FIELD_ENUM: row_kept(to, told(p, numbers_get(&p->words, value, 0))); break;
     default: row_uint(to, value); break;
     }
 }
@@ -139,7 +144,7 @@ void args_field(struct pftrace *p, struct pf_row *to, struct message args)
     while (field_next(&args, &field)) {
         const struct argument *argument = record_of(&p->fields, field.number, sizeof *argument);
         if (!argument->name) continue;
-        row_word(to, text_of(&p->told, argument->name));
+        row_kept(to, told(p, argument->name));
         if (!field.message.at) number_put(p, to, argument->type, field.value);
         else if (argument->list) {
             const size_t opened = row_open(to);
@@ -183,7 +188,7 @@ static void note_value(const struct pftrace *p, const struct sequence *sequence,
         case CS_PF_NOTE_DOUBLE: return row_double(to, field.value);
         case CS_PF_NOTE_STRING: return row_text(to, field.message);
         case CS_PF_NOTE_STRING_IID:
-            return row_text(to, interned(p, sequence, CS_PF_INTERNED_STRING, field.value));
+            return row_kept(to, interned(p, sequence, CS_PF_INTERNED_STRING, field.value));
         case CS_PF_NOTE_POINTER: /* without the quotes that cs_put_hex() adds */
             return row_text(
                 to, message_of(hex + 1, (size_t)(cs_put_hex(hex, field.value) - hex) - 2));
@@ -199,10 +204,15 @@ static void note_value(const struct pftrace *p, const struct sequence *sequence,
 void args_note(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
     struct message note, unsigned depth)
 {
-    struct field in[CS_PF_NOTE_NAME + 1];
-    fields_read(note, in, CS_PF_NOTE_NAME + 1);
-    const struct field *number = &in[CS_PF_NOTE_NAME_IID], *name = &in[CS_PF_NOTE_NAME];
-    row_text(to,
-        name->number ? name->message : interned(p, sequence, CS_PF_INTERNED_KEY, number->value));
+    struct message all = note, name = {0};
+    struct field field;
+    uint64_t number = 0;
+    bool said = false;
+    while (field_next(&all, &field)) {
+        if (field.number == CS_PF_NOTE_NAME_IID) number = field.value;
+        if (field.number == CS_PF_NOTE_NAME) said = true, name = field.message;
+    }
+    if (said) row_text(to, name);
+    else row_kept(to, interned(p, sequence, CS_PF_INTERNED_KEY, number));
     note_value(p, sequence, to, note, depth);
 }

@@ -19,26 +19,13 @@ static uint64_t hash(const char *at, size_t length)
     return h ^ h >> 47;
 }
 
-/* Reads the length of a text, which stands before it. */
-static uint32_t length_of(const char *kept)
-{
-    uint32_t length;
-    memcpy(&length, kept - sizeof length, sizeof length);
-    return length;
-}
-
-size_t text_length(const struct texts *texts, text number)
-{
-    return number ? length_of(text_of(texts, number)) : 0;
-}
-
 static uint32_t *slot_of(const struct texts *texts, const char *at, size_t length)
 {
     for (uint32_t i = (uint32_t)hash(at, length);; i++) {
         uint32_t *slot = &texts->slots[i & texts->slot_mask];
         if (!*slot) return slot;
         const char *kept = texts->by_number[*slot];
-        if (length_of(kept) == length && !memcmp(kept, at, length)) return slot;
+        if (text_kept_length(kept) == length && !memcmp(kept, at, length)) return slot;
     }
 }
 
@@ -49,7 +36,7 @@ static void slots_make(struct texts *texts, uint32_t count)
     if (!texts->slots) out_of_memory();
     texts->slot_mask = count - 1;
     for (uint32_t n = 1; n < texts->count; n++)
-        *slot_of(texts, texts->by_number[n], length_of(texts->by_number[n])) = n;
+        *slot_of(texts, texts->by_number[n], text_kept_length(texts->by_number[n])) = n;
 }
 
 static char *room(struct texts *texts, size_t bytes)
@@ -109,7 +96,7 @@ text text_number(struct texts *texts, const char *at, size_t length)
 text text_number_or(struct texts *texts, text guess, const char *at, size_t length)
 {
     const char *kept = texts->by_number[guess];
-    return guess && length_of(kept) == length && !memcmp(kept, at, length)
+    return guess && text_kept_length(kept) == length && !memcmp(kept, at, length)
                ? guess
                : text_number(texts, at, length);
 }

@@ -30,7 +30,17 @@ static inline const char *text_of(const struct texts *texts, text number)
 {
     return number < texts->count ? texts->by_number[number] : "";
 }
-size_t text_length(const struct texts *texts, text number);
+/* Reads the length of a text that is kept, which stands before it. */
+static inline uint32_t text_kept_length(const char *kept)
+{
+    uint32_t length;
+    memcpy(&length, kept - sizeof length, sizeof length);
+    return length;
+}
+static inline size_t text_length(const struct texts *texts, text number)
+{
+    return number && number < texts->count ? text_kept_length(texts->by_number[number]) : 0;
+}
 
 /* Returns a number made of the first and the last four bytes. If there are up to eight bytes, all
  * are in the number. */
