@@ -200,61 +200,56 @@ static void compressed_read(struct pftrace *p, struct message bytes)
     free(all.at);
 }
 
-/* Takes what the sequence's packets have if they do not say otherwise. */
-static void defaults_read(struct sequence *sequence, struct message message)
+/* Reads what few packets have: what later packets are to be read by, and texts around the rows. */
+static void packet_news(struct pftrace *p, struct sequence *sequence, struct message message)
 {
-    struct field defaults[CS_PF_CLOCK_ID + 1], event[CS_PF_TRACK_UUID + 1];
-    fields_read(message, defaults, CS_PF_CLOCK_ID + 1);
+    struct field in[CS_PF_EXTENSION_DESCRIPTOR + 1], defaults[CS_PF_CLOCK_ID + 1],
+        event[CS_PF_TRACK_UUID + 1];
+    fields_read(message, in, CS_PF_EXTENSION_DESCRIPTOR + 1);
+    if (in[COMPRESSED_PACKETS].message.at) compressed_read(p, in[COMPRESSED_PACKETS].message);
+    if (in[CS_PF_SEQUENCE_FLAGS].value & 1) numbers_free(&sequence->texts);
+    fields_read(in[CS_PF_DEFAULTS].message, defaults, CS_PF_CLOCK_ID + 1);
     fields_read(defaults[CS_PF_TRACK_EVENT].message, event, CS_PF_TRACK_UUID + 1);
     if (defaults[CS_PF_CLOCK_ID].number) sequence->clock = defaults[CS_PF_CLOCK_ID].value;
     if (event[CS_PF_TRACK_UUID].number) sequence->track = event[CS_PF_TRACK_UUID].value;
+    snapshot_read(p, sequence, in[CS_PF_CLOCK_SNAPSHOT].message);
+    interned_read(p, sequence, in[CS_PF_INTERNED].message);
+    extension_read(p, in[CS_PF_EXTENSION_DESCRIPTOR].message);
+    bundle_read(p, in[CS_PF_CHROME_EVENTS].message);
 }
 
 /* Reads a packet. GPU render stages are ignored: the same work has a slice. */
 static void packet_read(struct pftrace *p, struct message message)
 {
-    struct message event = {0}, track = {0}, compressed = {0}, defaults = {0}, snapshot = {0},
-                   texts = {0}, extension = {0}, bundle = {0};
+    struct message rest = message, event = {0}, track = {0};
     uint64_t at = 0, clock = 0, number = 0, flags = 0;
-    bool timed = false;
+    bool timed = false, news = false;
     struct field field;
-    while (field_next(&message, &field)) {
+    while (field_next(&rest, &field)) {
         switch (field.number) {
         case CS_PF_TIMESTAMP: timed = true, at = field.value; break;
         case CS_PF_SEQUENCE: number = field.value; break;
         case CS_PF_TRACK_EVENT: event = field.message; break;
-        case CS_PF_SEQUENCE_FLAGS: flags = field.value; break;
+        case CS_PF_SEQUENCE_FLAGS: flags = field.value, news |= flags & 1; break;
         case CS_PF_CLOCK_ID: clock = field.value; break;
         case CS_PF_TRACK: track = field.message; break;
-        case CS_PF_INTERNED: texts = field.message; break;
-        case CS_PF_DEFAULTS: defaults = field.message; break;
-        case CS_PF_CLOCK_SNAPSHOT: snapshot = field.message; break;
-        case CS_PF_EXTENSION_DESCRIPTOR: extension = field.message; break;
-        case CS_PF_CHROME_EVENTS: bundle = field.message; break;
-        case COMPRESSED_PACKETS: compressed = field.message; break;
+        case CS_PF_CHROME_EVENTS:
+        case CS_PF_CLOCK_SNAPSHOT:
+        case CS_PF_INTERNED:
+        case COMPRESSED_PACKETS:
+        case CS_PF_DEFAULTS:
+        case CS_PF_EXTENSION_DESCRIPTOR: news = true; break;
         default: break;
         }
     }
-    if (compressed.at) compressed_read(p, compressed);
     struct sequence *sequence = record_of(&p->sequences, number, sizeof *sequence);
     sequence->number = number;
-    if (flags & 1) numbers_free(&sequence->texts);
-    if (defaults.at) defaults_read(sequence, defaults);
-    if (snapshot.at) snapshot_read(p, sequence, snapshot);
-    if (texts.at) interned_read(p, sequence, texts);
-    if (extension.at) extension_read(p, extension);
-    if (bundle.at) bundle_read(p, bundle);
+    if (news) packet_news(p, sequence, message);
     const uint64_t ns = timed ? time_of(p, sequence, clock, at) : 0;
     if (p->ended && (track.at || (event.at && timed))) p->joined = p->read + 1;
     if (p->ended) return;
     if (track.at) track_read(p, track);
-    if (event.at)
-        event_read(p,
-            &(struct event){.sequence = sequence,
-                .ns = ns,
-                .track = sequence->track,
-                .bare = flags & CS_PF_SAYS_BARE},
-            event);
+    if (event.at) event_read(p, sequence, ns, flags & CS_PF_SAYS_BARE, event);
 }
 
 /* --- the file --- */

@@ -146,6 +146,29 @@ static void other_lane(struct pftrace *p, struct track *track)
 
 /* --- events --- */
 
+/* A text of an event: the event has it itself, or the number that its sequence gave to it. */
+struct given {
+    struct message text; /* `at` is NULL: the event has none */
+    bool said, numbered; /* which fields the event has */
+    bool kept;           /* the text outlives the row */
+    uint64_t number;
+};
+
+struct event {
+    const struct sequence *sequence;
+    uint64_t ns;
+    bool bare; /* the packet's flag: a slice that has it has no "args" */
+    bool is_real;
+    uint64_t type, track;
+    uint64_t whole, real; /* a counter's value; `real` has the bits of a double, if is_real */
+    struct given category, name;
+    struct message args;   /* from the first field with arguments to the end of the last */
+    struct message legacy; /* a LegacyEvent */
+    uint64_t flow;
+    /* The field that has the flow. If there are several, the last of these counts. */
+    enum { NO_FLOW, FLOW_OUT, OLD_FLOW_OUT, FLOW_IN, OLD_FLOW_IN } way;
+};
+
 static void flow_take(struct event *e, unsigned way, uint64_t flow)
 {
     if (way < e->way) return;
@@ -174,7 +197,7 @@ static void event_fields(struct event *e, struct message all)
             break;
         case CS_PF_COUNTER_VALUE: e->whole = field.value; break;
         case CS_PF_COUNTER_DOUBLE: e->is_real = true, e->real = field.value; break;
-        case CS_PF_LEGACY: e->legacy_event = field.message; break;
+        case CS_PF_LEGACY: e->legacy = field.message; break;
         case CS_PF_FLOW: flow_take(e, FLOW_OUT, field.value); break;
         case OLD_FLOW: flow_take(e, OLD_FLOW_OUT, field.value); break;
         case CS_PF_FLOW_ENDS: flow_take(e, FLOW_IN, field.value); break;
@@ -323,15 +346,31 @@ static void arrow(struct pftrace *p, const struct event *e, const struct track *
     put_args(p, row, e, !e->bare);
 }
 
+enum { LEGACY_FIELDS = CS_PF_INSTANT_SCOPE + 1 };
+
+/* Takes the older fields of a flow. Our traces use them, since a flow of the newer ones has one end
+ * only, and an arrow may have several. */
+static void legacy_flow(struct event *e)
+{
+    struct field in[LEGACY_FIELDS];
+    fields_read(e->legacy, in, LEGACY_FIELDS);
+    const uint64_t way = in[CS_PF_BIND_WAY].value;
+    if (way != CS_PF_BIND_IN && way != CS_PF_BIND_OUT) return;
+    e->way = way == CS_PF_BIND_IN ? FLOW_IN : FLOW_OUT;
+    e->flow = in[CS_PF_BIND_ID].value;
+}
+
 static void legacy(struct pftrace *p, const struct event *e, struct track *track)
 {
     enum { GLOBAL_ID = 11, SCOPES = 3 };
     static const char *const scopes[SCOPES] = {"t", "g", "p"};
-    const uint64_t scope = e->legacy[CS_PF_INSTANT_SCOPE].value;
-    const unsigned by = e->legacy[CS_PF_UNSCOPED_ID].number ?: e->legacy[CS_PF_LOCAL_ID].number ?: GLOBAL_ID;
-    const uint64_t *id = &e->legacy[by].value;
+    struct field in[LEGACY_FIELDS];
+    fields_read(e->legacy, in, LEGACY_FIELDS);
+    const uint64_t scope = in[CS_PF_INSTANT_SCOPE].value;
+    const unsigned by = in[CS_PF_UNSCOPED_ID].number ?: in[CS_PF_LOCAL_ID].number ?: GLOBAL_ID;
+    const uint64_t *id = &in[by].value;
     /* The JSON form of our traces has both rows of 'B' and 'E', and no slice. */
-    switch ((char)e->legacy[CS_PF_PHASE].value) {
+    switch ((char)in[CS_PF_PHASE].value) {
     case 's': return arrow(p, e, track, "s", *id);
     case 'f': return arrow(p, e, track, "f", *id);
     case 'b': return moment(p, e, track, "b", NULL, id);
@@ -350,29 +389,18 @@ static void legacy(struct pftrace *p, const struct event *e, struct track *track
     }
 }
 
-void event_read(struct pftrace *p, struct event *e, struct message all)
+void event_read(struct pftrace *p, const struct sequence *sequence, uint64_t ns, bool bare,
+    struct message event)
 {
-    enum { LEGACY_FIELDS = CS_PF_INSTANT_SCOPE + 1 };
-    static const struct field none[LEGACY_FIELDS];
-    struct field legacy_in[LEGACY_FIELDS];
-    event_fields(e, all);
+    struct event one = {.sequence = sequence, .ns = ns, .bare = bare, .track = sequence->track},
+                 *const e = &one;
+    event_fields(e, event);
     struct track *track = track_get(p, e->track);
     if (track->kind == TRACK_OTHER && !track->announced) other_lane(p, track);
     if (e->type == CS_PF_END) return slice_ends(p, e, track);
     given_find(p, e, &e->category, CS_PF_INTERNED_CATEGORY);
     given_find(p, e, &e->name, CS_PF_INTERNED_NAME);
-    e->legacy = none;
-    if (e->legacy_event.at) {
-        fields_read(e->legacy_event, legacy_in, LEGACY_FIELDS);
-        e->legacy = legacy_in;
-        /* The older fields. Our traces use them, since a flow of the newer ones has one end only,
-         * and an arrow may have several. */
-        const uint64_t way = legacy_in[CS_PF_BIND_WAY].value;
-        if (way == CS_PF_BIND_IN || way == CS_PF_BIND_OUT) {
-            e->way = way == CS_PF_BIND_IN ? FLOW_IN : FLOW_OUT;
-            e->flow = legacy_in[CS_PF_BIND_ID].value;
-        }
-    }
+    if (e->legacy.at) legacy_flow(e);
     switch (e->type) {
     case CS_PF_BEGIN: return slice_begins(p, e, track);
     case CS_PF_INSTANT: return moment(p, e, track, "i", "t", NULL);

@@ -137,30 +137,6 @@ struct message interned(
     const struct pftrace *p, const struct sequence *sequence, unsigned kind, uint64_t number);
 text told_number(struct pftrace *p, struct message message);
 
-/* A text of an event: the event has it itself, or the number that its sequence gave to it. */
-struct given {
-    struct message text; /* `at` is NULL: the event has none */
-    bool said, numbered; /* which fields the event has */
-    bool kept;           /* the text outlives the row */
-    uint64_t number;
-};
-
-struct event {
-    const struct sequence *sequence;
-    uint64_t ns;
-    bool bare; /* the packet's flag: a slice that has it has no "args" */
-    bool is_real;
-    uint64_t type, track;
-    uint64_t whole, real; /* a counter's value; `real` has the bits of a double, if is_real */
-    struct given category, name;
-    struct message args; /* from the first field with arguments to the end of the last */
-    struct message legacy_event;
-    const struct field *legacy; /* its fields */
-    uint64_t flow;
-    /* The field that has the flow. If there are several, the last of these counts. */
-    enum { NO_FLOW, FLOW_OUT, OLD_FLOW_OUT, FLOW_IN, OLD_FLOW_IN } way;
-};
-
 /* pftrace_row.c */
 void extension_read(struct pftrace *p, struct message message);
 void args_field(struct pftrace *p, struct pf_row *to, struct message args);
@@ -168,7 +144,8 @@ void args_note(const struct pftrace *p, const struct sequence *sequence, struct 
     struct message note, unsigned depth);
 /* pftrace_event.c */
 void track_read(struct pftrace *p, struct message message);
-void event_read(struct pftrace *p, struct event *e, struct message all);
+void event_read(struct pftrace *p, const struct sequence *sequence, uint64_t ns, bool bare,
+    struct message event);
 /* pftrace.c */
 struct pf_row *row_new(struct pftrace *p); /* begins a row that will be told */
 void row_time(const struct pftrace *p, struct pf_row *to, uint64_t ns);

@@ -40,8 +40,11 @@ struct reading {
     bool ours;
     const struct trace_sink *sink;
     struct trace_row row;
-    uint64_t bytes[TRACE_KEY_COUNT];
-    unsigned char slots[KEY_SLOTS]; /* a hash table of enum trace_key; KEY_NONE: an empty slot */
+    struct slot {
+        uint64_t bytes; /* text_few() of the key's name */
+        uint32_t tag;   /* the name's length, and the key's level */
+        uint32_t key;   /* KEY_NONE: the slot is empty */
+    } slots[KEY_SLOTS]; /* a hash table of the keys */
     char path[PATH_MAX_BYTES];
     text kernel;          /* the text of the category "kernel" */
     struct shape *shapes; /* all different shapes */
@@ -52,36 +55,40 @@ struct reading {
 
 /* --- keys --- */
 
-static unsigned slot_of(enum level level, uint64_t bytes, size_t length)
+static uint32_t tag_of(enum level level, size_t length) { return (uint32_t)length << 1 | level; }
+
+static struct slot *slot_of(struct reading *r, uint64_t bytes, uint32_t tag)
 {
-    return (unsigned)((bytes ^ (length << 1 | level) << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 55);
+    return &r->slots[(bytes ^ (uint64_t)tag << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 55];
+}
+
+static struct slot *slot_behind(struct reading *r, struct slot *slot)
+{
+    return slot + 1 == r->slots + KEY_SLOTS ? r->slots : slot + 1;
 }
 
 static void keys_init(struct reading *r)
 {
-    memset(r->slots, KEY_NONE, sizeof r->slots);
-    for (unsigned char key = 0; key < TRACE_KEY_COUNT; key++) {
-        r->bytes[key] = text_few(keys[key].name, keys[key].length);
-        unsigned slot = slot_of(keys[key].level, r->bytes[key], keys[key].length);
-        while (r->slots[slot] != KEY_NONE) slot = (slot + 1) % KEY_SLOTS;
-        r->slots[slot] = key;
+    for (unsigned i = 0; i < KEY_SLOTS; i++) r->slots[i].key = KEY_NONE;
+    for (unsigned key = 0; key < TRACE_KEY_COUNT; key++) {
+        const uint64_t bytes = text_few(keys[key].name, keys[key].length);
+        const uint32_t tag = tag_of(keys[key].level, keys[key].length);
+        struct slot *slot = slot_of(r, bytes, tag);
+        while (slot->key != KEY_NONE) slot = slot_behind(r, slot);
+        *slot = (struct slot){bytes, tag, key};
     }
 }
 
-static bool is_key(const struct reading *r, unsigned key, enum level level, const char *at,
-    size_t length, uint64_t bytes)
-{
-    return r->bytes[key] == bytes && keys[key].length == length && keys[key].level == level &&
-           (length <= 8 || !memcmp(keys[key].name, at, length));
-}
-
-static unsigned key_of(const struct reading *r, enum level level, const char *at, size_t length)
+static unsigned key_of(struct reading *r, enum level level, const char *at, size_t length)
 {
     const uint64_t bytes = text_few(at, length);
-    for (unsigned slot = slot_of(level, bytes, length);; slot = (slot + 1) % KEY_SLOTS) {
-        const unsigned char key = r->slots[slot];
-        if (key == KEY_NONE || is_key(r, key, level, at, length, bytes)) return key;
-    }
+    const uint32_t tag = tag_of(level, length);
+    struct slot *slot = slot_of(r, bytes, tag);
+    for (; slot->key != KEY_NONE; slot = slot_behind(r, slot))
+        if (slot->bytes == bytes && slot->tag == tag &&
+            (length <= 8 || !memcmp(keys[slot->key].name, at, length)))
+            break;
+    return slot->key;
 }
 
 /* --- numbers --- */
@@ -128,10 +135,13 @@ static int64_t whole_in(yyjson_val *value)
                : clamped((double)unsafe_yyjson_get_sint(value));
 }
 
+/* Whether a value is a number: in a row of JSON it is a raw text, which may also be other JSON. */
 static bool is_number(yyjson_val *value)
 {
-    const char first = yyjson_is_raw(value) ? *unsafe_yyjson_get_raw(value) : 0;
-    return yyjson_is_int(value) || first == '-' || (first >= '0' && first <= '9');
+    if (unsafe_yyjson_get_type(value) != YYJSON_TYPE_RAW)
+        return unsafe_yyjson_get_type(value) == YYJSON_TYPE_NUM;
+    const char first = *unsafe_yyjson_get_raw(value);
+    return first == '-' || (first >= '0' && first <= '9');
 }
 
 static void list_take(struct trace_row *row, enum trace_key key, yyjson_val *list)
@@ -193,15 +203,15 @@ static void value_take(struct reading *r, unsigned key, yyjson_val *value)
     struct trace_row *row = &r->row;
     const bool number = is_number(value), word = yyjson_is_str(value);
     const enum kind kind = keys[key].kind;
-    if (yyjson_is_raw(value) && !number) return raw_take(r, key, value);
+    if (!number && yyjson_is_raw(value)) return raw_take(r, key, value);
     if (kind == KIND_LIST) {
         if (yyjson_is_arr(value)) list_take(row, key, value);
         return;
     }
     if (kind == KIND_TIME) return time_take(row, key, value);
-    if (yyjson_is_bool(value)) row->number[key] = yyjson_is_true(value);
-    else if (kind == KIND_WORD && (number || word)) row->word[key] = word_in(r, key, value);
+    if (kind == KIND_WORD && (number || word)) row->word[key] = word_in(r, key, value);
     else if (number) row->number[key] = whole_in(value);
+    else if (yyjson_is_bool(value)) row->number[key] = yyjson_is_true(value);
     else if (!word || !number_in(unsafe_yyjson_get_str(value), &row->number[key])) {
         if (word && (key == KEY_PID || key == KEY_TID))
             row->word[key] = word_in(r, key, value); /* another tool's pid or tid may be "GPU 0" */
