@@ -191,6 +191,7 @@ static void compressed_read(struct pftrace *p, struct message bytes)
         rope_put(&all, (const char *)room, sizeof room - stream.avail_out);
     } while (status == Z_OK && all.length < INFLATED_MOST);
     inflateEnd(&stream);
+    rope_room(&all, WIRE_BEHIND);
     if (status != Z_STREAM_END) p->damaged = p->read + 1;
     p->inflates = true;
     struct message packets = message_of(all.at, all.length);
@@ -316,6 +317,7 @@ void pftrace_feed(struct pftrace *p, const char *bytes, size_t n)
     p->rest.length -= p->done;
     p->done = 0;
     rope_put(&p->rest, bytes, n);
+    rope_room(&p->rest, WIRE_BEHIND);
 }
 
 void pftrace_end(struct pftrace *p) { p->all = true; }

@@ -41,9 +41,9 @@ struct reading {
     const struct trace_sink *sink;
     struct trace_row row;
     struct slot {
-        uint64_t bytes; /* text_few() of the key's name */
-        uint32_t tag;   /* the name's length, and the key's level */
-        uint32_t key;   /* KEY_NONE: the slot is empty */
+        uint64_t bytes; /* text_few() of a key's name */
+        uint32_t tag;   /* the name's length and the key's level; 0: the slot is empty */
+        enum trace_key key;
     } slots[KEY_SLOTS]; /* a hash table of the keys */
     char path[PATH_MAX_BYTES];
     text kernel;          /* the text of the category "kernel" */
@@ -57,38 +57,33 @@ struct reading {
 
 static uint32_t tag_of(enum level level, size_t length) { return (uint32_t)length << 1 | level; }
 
-static struct slot *slot_of(struct reading *r, uint64_t bytes, uint32_t tag)
+static unsigned slot_of(uint64_t bytes, uint32_t tag)
 {
-    return &r->slots[(bytes ^ (uint64_t)tag << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 55];
-}
-
-static struct slot *slot_behind(struct reading *r, struct slot *slot)
-{
-    return slot + 1 == r->slots + KEY_SLOTS ? r->slots : slot + 1;
+    return (unsigned)((bytes + tag) * UINT64_C(0x9e3779b97f4a7c15) >> 55);
 }
 
 static void keys_init(struct reading *r)
 {
-    for (unsigned i = 0; i < KEY_SLOTS; i++) r->slots[i].key = KEY_NONE;
     for (unsigned key = 0; key < TRACE_KEY_COUNT; key++) {
         const uint64_t bytes = text_few(keys[key].name, keys[key].length);
         const uint32_t tag = tag_of(keys[key].level, keys[key].length);
-        struct slot *slot = slot_of(r, bytes, tag);
-        while (slot->key != KEY_NONE) slot = slot_behind(r, slot);
-        *slot = (struct slot){bytes, tag, key};
+        unsigned slot = slot_of(bytes, tag);
+        while (r->slots[slot].tag) slot = (slot + 1) % KEY_SLOTS;
+        r->slots[slot] = (struct slot){bytes, tag, key};
     }
 }
 
-static unsigned key_of(struct reading *r, enum level level, const char *at, size_t length)
+static unsigned key_of(const struct reading *r, enum level level, const char *at, size_t length)
 {
     const uint64_t bytes = text_few(at, length);
     const uint32_t tag = tag_of(level, length);
-    struct slot *slot = slot_of(r, bytes, tag);
-    for (; slot->key != KEY_NONE; slot = slot_behind(r, slot))
+    for (unsigned i = slot_of(bytes, tag); r->slots[i].tag; i = (i + 1) % KEY_SLOTS) {
+        const struct slot *slot = &r->slots[i];
         if (slot->bytes == bytes && slot->tag == tag &&
             (length <= 8 || !memcmp(keys[slot->key].name, at, length)))
-            break;
-    return slot->key;
+            return slot->key;
+    }
+    return KEY_NONE;
 }
 
 /* --- numbers --- */
@@ -169,17 +164,6 @@ static bool number_in(const char *word, int64_t *number)
     return end != word && !*end;
 }
 
-static text word_in(struct reading *r, unsigned key, yyjson_val *value)
-{
-    char digits[24];
-    const int n = yyjson_is_int(value)
-                      ? snprintf(digits, sizeof digits, "%lld", (long long)whole_in(value))
-                      : 0;
-    return n ? text_number_or(r->texts, r->row.word[key], digits, (size_t)n)
-             : text_number_or(r->texts, r->row.word[key], unsafe_yyjson_get_str(value),
-                   unsafe_yyjson_get_len(value));
-}
-
 /* Takes a time: microseconds, which some tools write as a text; in rows of packets ts and dur are
  * whole nanoseconds. */
 static void time_take(struct trace_row *row, unsigned key, yyjson_val *value)
@@ -198,25 +182,56 @@ static void time_take(struct trace_row *row, unsigned key, yyjson_val *value)
 
 static void raw_take(struct reading *r, unsigned key, yyjson_val *raw);
 
-static void value_take(struct reading *r, unsigned key, yyjson_val *value)
+static text word_in(struct reading *r, unsigned key, yyjson_val *value)
+{
+    return text_number_or(
+        r->texts, r->row.word[key], unsafe_yyjson_get_str(value), unsafe_yyjson_get_len(value));
+}
+
+/* Keeps a number as its digits. */
+static text word_of_number(struct reading *r, unsigned key, yyjson_val *number)
+{
+    char digits[24];
+    if (yyjson_is_raw(number)) return word_in(r, key, number);
+    const int n = snprintf(digits, sizeof digits, "%lld", (long long)whole_in(number));
+    return text_number_or(r->texts, r->row.word[key], digits, (size_t)n);
+}
+
+/* Takes a value that is not of its key's kind: a number as a word, a word as a number. */
+static __attribute__((noinline)) void other_take(struct reading *r, unsigned key, yyjson_val *value)
 {
     struct trace_row *row = &r->row;
     const bool number = is_number(value), word = yyjson_is_str(value);
-    const enum kind kind = keys[key].kind;
     if (!number && yyjson_is_raw(value)) return raw_take(r, key, value);
-    if (kind == KIND_LIST) {
+    switch (keys[key].kind) {
+    case KIND_TIME: return time_take(row, key, value);
+    case KIND_LIST:
         if (yyjson_is_arr(value)) list_take(row, key, value);
         return;
+    case KIND_WORD:
+        if (!number) return;
+        row->word[key] = word_of_number(r, key, value);
+        break;
+    case KIND_NUMBER:
+        if (yyjson_is_bool(value)) row->number[key] = yyjson_is_true(value);
+        else if (!word) return;
+        else if (!number_in(unsafe_yyjson_get_str(value), &row->number[key])) {
+            if (key == KEY_PID || key == KEY_TID)
+                row->word[key] = word_in(r, key, value); /* another tool's may be "GPU 0" */
+            return;
+        }
     }
-    if (kind == KIND_TIME) return time_take(row, key, value);
-    if (kind == KIND_WORD && (number || word)) row->word[key] = word_in(r, key, value);
-    else if (number) row->number[key] = whole_in(value);
-    else if (yyjson_is_bool(value)) row->number[key] = yyjson_is_true(value);
-    else if (!word || !number_in(unsafe_yyjson_get_str(value), &row->number[key])) {
-        if (word && (key == KEY_PID || key == KEY_TID))
-            row->word[key] = word_in(r, key, value); /* another tool's pid or tid may be "GPU 0" */
-        return;
-    }
+    row->has |= UINT64_C(1) << key;
+}
+
+static void value_take(struct reading *r, unsigned key, yyjson_val *value)
+{
+    struct trace_row *row = &r->row;
+    const enum kind kind = keys[key].kind;
+    if (kind == KIND_WORD && unsafe_yyjson_is_str(value)) row->word[key] = word_in(r, key, value);
+    else if (kind == KIND_NUMBER && is_number(value)) row->number[key] = whole_in(value);
+    else if (kind == KIND_TIME && is_number(value)) return time_take(row, key, value);
+    else return other_take(r, key, value);
     row->has |= UINT64_C(1) << key;
 }
 
@@ -256,19 +271,15 @@ static bool opens_args(const char *name, size_t length)
 
 static void object_take(struct reading *r, yyjson_val *object, enum level level)
 {
-    yyjson_val *name, *value;
-    size_t i, count;
-    yyjson_obj_foreach(object, i, count, name, value) {
-        if (yyjson_is_raw(name)) {
-            members_take(r, name);
-            continue;
-        }
+    yyjson_val *const end = unsafe_yyjson_get_next(object);
+    for (yyjson_val *name = object + 1; name < end; name = unsafe_yyjson_get_next(name + 1)) {
         const char *at = unsafe_yyjson_get_str(name);
         const size_t length = unsafe_yyjson_get_len(name);
-        const unsigned key = key_of(r, level, at, length);
-        if (key != KEY_NONE) value_take(r, key, value);
-        else if (level == LEVEL_TOP && yyjson_is_obj(value) && opens_args(at, length))
-            object_take(r, value, LEVEL_ARGS);
+        const unsigned key = unsafe_yyjson_is_str(name) ? key_of(r, level, at, length) : KEY_NONE;
+        if (key != KEY_NONE) value_take(r, key, name + 1);
+        else if (unsafe_yyjson_is_raw(name)) members_take(r, name);
+        else if (level == LEVEL_TOP && unsafe_yyjson_is_obj(name + 1) && opens_args(at, length))
+            object_take(r, name + 1, LEVEL_ARGS);
     }
 }
 

@@ -93,14 +93,6 @@ text text_number(struct texts *texts, const char *at, size_t length)
     return *slot = texts->count++;
 }
 
-text text_number_or(struct texts *texts, text guess, const char *at, size_t length)
-{
-    const char *kept = texts->by_number[guess];
-    return guess && text_kept_length(kept) == length && !memcmp(kept, at, length)
-               ? guess
-               : text_number(texts, at, length);
-}
-
 text text_find(const struct texts *texts, const char *word)
 {
     return *slot_of(texts, word, strlen(word));

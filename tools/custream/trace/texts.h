@@ -2,6 +2,7 @@
 #ifndef CS_REPORT_TEXTS_H
 #define CS_REPORT_TEXTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,8 +23,6 @@ void texts_init(struct texts *texts);
 void texts_free(struct texts *texts);
 /* Returns the text's number. A new text gets a new number. */
 text text_number(struct texts *texts, const char *at, size_t length);
-/* Like text_number(), but faster if `guess` is the number of the text. */
-text text_number_or(struct texts *texts, text guess, const char *at, size_t length);
 text text_find(const struct texts *texts, const char *word); /* 0: the text is not kept */
 /* Returns the text that has the number; "" for 0. */
 static inline const char *text_of(const struct texts *texts, text number)
@@ -40,6 +39,14 @@ static inline uint32_t text_kept_length(const char *kept)
 static inline size_t text_length(const struct texts *texts, text number)
 {
     return number && number < texts->count ? text_kept_length(texts->by_number[number]) : 0;
+}
+/* Like text_number(), but faster if `guess` is the number of the text. */
+static inline text text_number_or(struct texts *texts, text guess, const char *at, size_t length)
+{
+    const char *kept = texts->by_number[guess];
+    return guess && text_kept_length(kept) == length && !memcmp(kept, at, length)
+               ? guess
+               : text_number(texts, at, length);
 }
 
 /* Returns a number made of the first and the last four bytes. If there are up to eight bytes, all

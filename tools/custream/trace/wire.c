@@ -1,6 +1,6 @@
 #include "tools/custream/trace/wire.h"
 
-/* Reads bytes one by one: the number is long, or the message may end in it. */
+/* Reads bytes one by one. */
 static struct number slow_varint(struct message message)
 {
     uint64_t value = 0;
@@ -18,15 +18,15 @@ struct number long_varint(struct message message)
 {
     static const uint64_t more = 0x8080808080808080;
     uint64_t bytes;
-    if (message_size(message) < sizeof bytes) return slow_varint(message);
     memcpy(&bytes, message.at, sizeof bytes); /* the machine's order is the format's */
     const uint64_t last = ~bytes & more;
     if (!last) return slow_varint(message);
+    const unsigned char *const behind = message.at + __builtin_ctzll(last) / 8 + 1;
     bytes &= (last ^ (last - 1)) & ~more;
     bytes = (bytes & 0x007f007f007f007f) | (bytes & 0x7f007f007f007f00) >> 1;
     bytes = (bytes & 0x00003fff00003fff) | (bytes & 0x3fff00003fff0000) >> 2;
     bytes = (bytes & 0x000000000fffffff) | (bytes & 0x0fffffff00000000) >> 4;
-    return (struct number){bytes, message.at + __builtin_ctzll(last) / 8 + 1};
+    return (struct number){bytes, behind <= message.end ? behind : NULL};
 }
 
 bool message_is(struct message message, const char *text)

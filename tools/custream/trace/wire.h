@@ -12,6 +12,9 @@
 
 #define WIRE_INLINE static inline __attribute__((always_inline))
 
+/* Bytes of a message. Behind their end, WIRE_BEHIND more bytes can be read if the message has
+ * fields. */
+enum { WIRE_BEHIND = 8 };
 struct message {
     const unsigned char *at, *end;
 };
@@ -37,13 +40,14 @@ struct number {
     uint64_t value;
     const unsigned char *behind;
 };
-/* Reads a varint that has several bytes or is cut off. */
+/* Reads a varint that has several bytes. */
 struct number long_varint(struct message message);
 
 /* Reads a varint. Most varints of a trace have one byte. */
 WIRE_INLINE bool varint_next(struct message *message, uint64_t *value)
 {
-    if (message->at < message->end && *message->at < 128) return *value = *message->at++, true;
+    if (message->at >= message->end) return false;
+    if (*message->at < 128) return *value = *message->at++, true;
     const struct number number = long_varint(*message);
     if (!number.behind) return false;
     *value = number.value;
@@ -64,7 +68,7 @@ WIRE_INLINE bool fixed_next(struct message *message, size_t n, uint64_t *value)
 WIRE_INLINE bool field_next(struct message *message, struct field *field)
 {
     uint64_t tag, value = 0;
-    if (message->at >= message->end || !varint_next(message, &tag)) return false;
+    if (!varint_next(message, &tag)) return false;
     const unsigned wire = tag & 7;
     if (wire == CS_WIRE_VARINT || wire == CS_WIRE_BYTES) {
         if (!varint_next(message, &value)) return false;
