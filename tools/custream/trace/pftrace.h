@@ -14,7 +14,8 @@ struct yyjson_val;
 /* Whether a file that begins with these bytes is in Perfetto's own format. */
 bool pftrace_is(const char *bytes, size_t n);
 
-/* `texts`: times in rows are microseconds, as in JSON; else they are whole nanoseconds. */
+/* `texts`: in rows, times are microseconds and numbers with decimals are raw texts, as in JSON;
+ * else times are whole nanoseconds, and numbers with decimals are doubles. */
 struct pftrace *pftrace_new(bool texts);
 void pftrace_feed(struct pftrace *p, const char *bytes, size_t n);
 /* Says that all bytes were fed. Only then is the last packet read, as no packet follows it. */

@@ -146,27 +146,20 @@ static void other_lane(struct pftrace *p, struct track *track)
 
 /* --- events --- */
 
-/* A text of an event: the event has it itself, or the number that its sequence gave to it. */
-struct given {
-    struct message text; /* `at` is NULL: the event has none */
-    bool said, numbered; /* which fields the event has */
-    bool kept;           /* the text outlives the row */
-    uint64_t number;
-};
-
 struct event {
     const struct sequence *sequence;
     uint64_t ns;
-    bool bare; /* the packet's flag: a slice that has it has no "args" */
-    bool is_real;
     uint64_t type, track;
-    uint64_t whole, real; /* a counter's value; `real` has the bits of a double, if is_real */
-    struct given category, name;
-    struct message args;   /* from the first field with arguments to the end of the last */
-    struct message legacy; /* a LegacyEvent */
+    uint64_t number; /* a counter's value; is_real: the bits of a double */
     uint64_t flow;
     /* The field that has the flow. If there are several, the last of these counts. */
     enum { NO_FLOW, FLOW_OUT, OLD_FLOW_OUT, FLOW_IN, OLD_FLOW_IN } way;
+    bool is_real;
+    bool bare;                     /* the packet's flag: a slice that has it has no "args" */
+    bool category_kept, name_kept; /* the text outlives the row */
+    struct message category, name; /* `at` is NULL: the event has none */
+    struct message args;           /* from the first field with arguments to the end of the last */
+    struct message legacy;         /* a LegacyEvent */
 };
 
 static void flow_take(struct event *e, unsigned way, uint64_t flow)
@@ -176,27 +169,37 @@ static void flow_take(struct event *e, unsigned way, uint64_t flow)
     e->flow = flow;
 }
 
-static void event_fields(struct event *e, struct message all)
+/* A text of the event's own counts before the number of one that its sequence was told. */
+static void event_fields(const struct pftrace *p, struct event *e, struct message all)
 {
     enum { OLD_FLOW = 47, OLD_FLOW_ENDS = 48 };
     struct field field;
+    struct message told;
     for (const unsigned char *from = all.at; field_next(&all, &field); from = all.at) {
         switch (field.number) {
         case CS_PF_TYPE: e->type = field.value; break;
         case CS_PF_TRACK_UUID: e->track = field.value; break;
-        case CS_PF_CATEGORY: e->category.said = true, e->category.text = field.message; break;
+        case CS_PF_CATEGORY: e->category = field.message, e->category_kept = false; break;
         case CS_PF_CATEGORY_IID:
-            e->category.numbered = true, e->category.number = field.value;
+            if (e->category.at && !e->category_kept) break;
+            told = interned(p, e->sequence, CS_PF_INTERNED_CATEGORY, field.value);
+            if (message_size(told)) e->category = told, e->category_kept = true;
             break;
-        case CS_PF_NAME: e->name.said = true, e->name.text = field.message; break;
-        case CS_PF_NAME_IID: e->name.numbered = true, e->name.number = field.value; break;
+        case CS_PF_NAME: e->name = field.message, e->name_kept = false; break;
+        case CS_PF_NAME_IID:
+            if (e->name.at && !e->name_kept) break;
+            e->name = interned(p, e->sequence, CS_PF_INTERNED_NAME, field.value);
+            e->name_kept = true;
+            break;
         case CS_PF_ARGS:
         case CS_PF_ANNOTATION:
             if (!e->args.at) e->args.at = from;
             e->args.end = all.at;
             break;
-        case CS_PF_COUNTER_VALUE: e->whole = field.value; break;
-        case CS_PF_COUNTER_DOUBLE: e->is_real = true, e->real = field.value; break;
+        case CS_PF_COUNTER_VALUE:
+            if (!e->is_real) e->number = field.value;
+            break;
+        case CS_PF_COUNTER_DOUBLE: e->is_real = true, e->number = field.value; break;
         case CS_PF_LEGACY: e->legacy = field.message; break;
         case CS_PF_FLOW: flow_take(e, FLOW_OUT, field.value); break;
         case OLD_FLOW: flow_take(e, OLD_FLOW_OUT, field.value); break;
@@ -207,25 +210,18 @@ static void event_fields(struct event *e, struct message all)
     }
 }
 
-static void given_find(
-    const struct pftrace *p, const struct event *e, struct given *given, unsigned kind)
+static void put_given(struct pf_row *to, const char *name, struct message text, bool kept)
 {
-    if (given->text.at || !given->numbered) return;
-    given->text = interned(p, e->sequence, kind, given->number);
-    given->kept = true;
-}
-
-static void put_given(struct pf_row *to, const char *name, const struct given *given)
-{
+    if (!text.at) return;
     row_word(to, name);
-    if (given->kept) row_kept(to, given->text);
-    else row_text(to, given->text);
+    if (kept) row_kept(to, text);
+    else row_text(to, text);
 }
 
 static void put_called(struct pf_row *to, const struct event *e)
 {
-    if (message_size(e->category.text) || e->category.said) put_given(to, "cat", &e->category);
-    if (e->name.text.at) put_given(to, "name", &e->name);
+    put_given(to, "cat", e->category, e->category_kept);
+    put_given(to, "name", e->name, e->name_kept);
 }
 
 static void put_moment(
@@ -313,8 +309,8 @@ static void counter(struct pftrace *p, const struct event *e, const struct track
 {
     struct message name = told(p, track->name), unit = told(p, track->unit);
     const size_t n = message_size(name), k = message_size(unit);
-    const bool more = p->counter_open &&
-                      message_is(e->category.text, "+"); /* the value belongs to the row before */
+    const bool more =
+        p->counter_open && message_is(e->category, "+"); /* the value belongs to the row before */
     if (!track->unit) unit = message_of("value", 5);
     else if (n > k && !memcmp(name.end - k, unit.at, k) && name.end[-(ptrdiff_t)k - 1] == ' ')
         name.end -= k + 1;
@@ -328,8 +324,8 @@ static void counter(struct pftrace *p, const struct event *e, const struct track
         p->counter_open = true;
     }
     row_text(row, unit);
-    if (e->is_real) row_double(row, e->real);
-    else row_int(row, (int64_t)e->whole);
+    if (e->is_real) row_double(p, row, e->number);
+    else row_int(row, (int64_t)e->number);
 }
 
 /* Makes an arrow's end. As a rule an arrow's end has no "args". If e->bare is set, it has an empty
@@ -392,14 +388,20 @@ static void legacy(struct pftrace *p, const struct event *e, struct track *track
 void event_read(struct pftrace *p, const struct sequence *sequence, uint64_t ns, bool bare,
     struct message event)
 {
-    struct event one = {.sequence = sequence, .ns = ns, .bare = bare, .track = sequence->track},
-                 *const e = &one;
-    event_fields(e, event);
+    struct event one, *const e = &one;
+    e->sequence = sequence;
+    e->ns = ns;
+    e->bare = bare;
+    e->track = sequence->track;
+    /* Not by an initializer: GCC clears a struct of this size by an instruction that takes longer
+     * than the rest of the function. */
+    e->type = e->number = e->flow = e->way = 0;
+    e->is_real = e->category_kept = e->name_kept = false;
+    e->category = e->name = e->args = e->legacy = (struct message){0};
+    event_fields(p, e, event);
     struct track *track = track_get(p, e->track);
     if (track->kind == TRACK_OTHER && !track->announced) other_lane(p, track);
     if (e->type == CS_PF_END) return slice_ends(p, e, track);
-    given_find(p, e, &e->category, CS_PF_INTERNED_CATEGORY);
-    given_find(p, e, &e->name, CS_PF_INTERNED_NAME);
     if (e->legacy.at) legacy_flow(e);
     switch (e->type) {
     case CS_PF_BEGIN: return slice_begins(p, e, track);

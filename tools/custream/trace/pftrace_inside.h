@@ -40,7 +40,6 @@ void row_text(struct pf_row *row, struct message text);
 /* Adds JSON as it is. JSON in place of a name stands for whole members; a value has to follow,
  * which is ignored. */
 void row_raw(struct pf_row *row, struct message text);
-void row_double(struct pf_row *row, uint64_t bits);
 static inline void row_uint(struct pf_row *row, uint64_t number)
 {
     unsafe_yyjson_set_uint(row_value(row), number);
@@ -138,6 +137,7 @@ struct message interned(
 text told_number(struct pftrace *p, struct message message);
 
 /* pftrace_row.c */
+void row_double(const struct pftrace *p, struct pf_row *row, uint64_t bits);
 void extension_read(struct pftrace *p, struct message message);
 void args_field(struct pftrace *p, struct pf_row *to, struct message args);
 void args_note(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,

@@ -38,20 +38,17 @@ void row_raw(struct pf_row *row, struct message text)
     unsafe_yyjson_set_raw(row_value(row), kept, message_size(text));
 }
 
-/* Adds a double, with digits that are read back as the same number. A whole number gets ".0". */
-void row_double(struct pf_row *row, uint64_t bits)
+/* Most doubles are of no key that a reader of whole nanoseconds takes: it makes digits of those
+ * that are. */
+void row_double(const struct pftrace *p, struct pf_row *row, uint64_t bits)
 {
+    char digits[VALUE_DIGITS];
     double number;
-    char digits[64];
     memcpy(&number, &bits, sizeof number);
     if (!__builtin_isfinite(number))
-        return row_word(row, __builtin_isnan(number) ? "NaN"
-                             : number < 0            ? "-Infinity"
-                                                     : "Infinity");
-    snprintf(digits, sizeof digits, "%.15g", number);
-    if (strtod(digits, NULL) != number) snprintf(digits, sizeof digits, "%.17g", number);
-    if (!strpbrk(digits, ".e")) strcat(digits, ".0");
-    row_raw(row, message_of(digits, strlen(digits)));
+        row_word(row, __builtin_isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity");
+    else if (p->texts) row_raw(row, message_of(digits, value_digits(digits, number)));
+    else unsafe_yyjson_set_real(row_value(row), number);
 }
 
 /* While an object or a list is open, its value keeps what row->inner was around it. */
@@ -131,7 +128,7 @@ static void number_put(const struct pftrace *p, struct pf_row *to, unsigned type
 {
     switch (type) {
     case CS_PF_FIELD_SINT: row_int(to, (int64_t)(value >> 1) ^ -(int64_t)(value & 1)); break;
-    case CS_PF_FIELD_DOUBLE: row_double(to, value); break;
+    case CS_PF_FIELD_DOUBLE: row_double(p, to, value); break;
     case CS_PF_FIELD_BOOL: row_bool(to, value); break;
     case CS_PF_FIELD_ENUM: row_kept(to, told(p, numbers_get(&p->words, value, 0))); break;
     default: row_uint(to, value); break;
@@ -173,46 +170,60 @@ static void members_put(const struct pftrace *p, const struct sequence *sequence
     row_close(to, opened, kind != CS_PF_NOTE_DICT);
 }
 
+/* Adds the value that a field of the note has. False: the field has none. */
+static bool note_field(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
+    struct message note, const struct field *field, unsigned depth)
+{
+    enum { DEPTH_MAX = 50 };
+    char hex[24];
+    if (depth >= DEPTH_MAX) return false;
+    switch (field->number) {
+    case CS_PF_NOTE_BOOL: return row_bool(to, field->value), true;
+    case CS_PF_NOTE_UINT: return row_uint(to, field->value), true;
+    case CS_PF_NOTE_INT: return row_int(to, (int64_t)field->value), true;
+    case CS_PF_NOTE_DOUBLE: return row_double(p, to, field->value), true;
+    case CS_PF_NOTE_STRING: return row_text(to, field->message), true;
+    case CS_PF_NOTE_STRING_IID:
+        row_kept(to, interned(p, sequence, CS_PF_INTERNED_STRING, field->value));
+        return true;
+    case CS_PF_NOTE_POINTER: /* without the quotes that cs_put_hex() adds */
+        row_text(to, message_of(hex + 1, (size_t)(cs_put_hex(hex, field->value) - hex) - 2));
+        return true;
+    case CS_PF_NOTE_JSON: return row_raw(to, field->message), true;
+    case CS_PF_NOTE_DICT:
+    case CS_PF_NOTE_ARRAY: return members_put(p, sequence, to, note, field->number, depth), true;
+    default: return false;
+    }
+}
+
+/* Adds the first value that the note has. */
 static void note_value(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
     struct message note, unsigned depth)
 {
-    enum { DEPTH_MAX = 50 };
     struct message all = note;
     struct field field;
-    char hex[24];
-    while (depth < DEPTH_MAX && field_next(&all, &field)) {
-        switch (field.number) {
-        case CS_PF_NOTE_BOOL: return row_bool(to, field.value);
-        case CS_PF_NOTE_UINT: return row_uint(to, field.value);
-        case CS_PF_NOTE_INT: return row_int(to, (int64_t)field.value);
-        case CS_PF_NOTE_DOUBLE: return row_double(to, field.value);
-        case CS_PF_NOTE_STRING: return row_text(to, field.message);
-        case CS_PF_NOTE_STRING_IID:
-            return row_kept(to, interned(p, sequence, CS_PF_INTERNED_STRING, field.value));
-        case CS_PF_NOTE_POINTER: /* without the quotes that cs_put_hex() adds */
-            return row_text(
-                to, message_of(hex + 1, (size_t)(cs_put_hex(hex, field.value) - hex) - 2));
-        case CS_PF_NOTE_JSON: return row_raw(to, field.message);
-        case CS_PF_NOTE_DICT:
-        case CS_PF_NOTE_ARRAY: return members_put(p, sequence, to, note, field.number, depth);
-        default: break;
-        }
-    }
+    while (field_next(&all, &field))
+        if (note_field(p, sequence, to, note, &field, depth)) return;
     row_null(to);
 }
 
+/* Adds the note's name, which may stand behind its value, and its value. */
 void args_note(const struct pftrace *p, const struct sequence *sequence, struct pf_row *to,
     struct message note, unsigned depth)
 {
     struct message all = note, name = {0};
     struct field field;
+    const size_t at = to->count;
     uint64_t number = 0;
-    bool said = false;
+    bool said = false, valued = false;
+    row_null(to);
     while (field_next(&all, &field)) {
         if (field.number == CS_PF_NOTE_NAME_IID) number = field.value;
-        if (field.number == CS_PF_NOTE_NAME) said = true, name = field.message;
+        else if (field.number == CS_PF_NOTE_NAME) said = true, name = field.message;
+        else if (!valued) valued = note_field(p, sequence, to, note, &field, depth);
     }
+    if (!valued) row_null(to);
     if (said) row_text(to, name);
     else row_kept(to, interned(p, sequence, CS_PF_INTERNED_KEY, number));
-    note_value(p, sequence, to, note, depth);
+    to->values[at] = to->values[--to->count];
 }

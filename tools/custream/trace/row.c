@@ -125,9 +125,10 @@ static int64_t whole_in(yyjson_val *value)
         return unsafe_yyjson_get_uint(value) > (uint64_t)number_max
                    ? number_max
                    : (int64_t)unsafe_yyjson_get_uint(value);
-    return yyjson_is_raw(value)
-               ? whole_of(unsafe_yyjson_get_raw(value), unsafe_yyjson_get_len(value))
-               : clamped((double)unsafe_yyjson_get_sint(value));
+    if (yyjson_is_raw(value))
+        return whole_of(unsafe_yyjson_get_raw(value), unsafe_yyjson_get_len(value));
+    return clamped(yyjson_is_real(value) ? unsafe_yyjson_get_real(value)
+                                         : (double)unsafe_yyjson_get_sint(value));
 }
 
 /* Whether a value is a number: in a row of JSON it is a raw text, which may also be other JSON. */
@@ -164,14 +165,24 @@ static bool number_in(const char *word, int64_t *number)
     return end != word && !*end;
 }
 
+/* Returns a double as the raw text that it has in JSON; any other value as it is. */
+static yyjson_val *undoubled(yyjson_val *value, yyjson_val *raw, char digits[VALUE_DIGITS])
+{
+    if (!yyjson_is_real(value)) return value;
+    unsafe_yyjson_set_raw(raw, digits, value_digits(digits, unsafe_yyjson_get_real(value)));
+    return raw;
+}
+
 /* Takes a time: microseconds, which some tools write as a text; in rows of packets ts and dur are
  * whole nanoseconds. */
 static void time_take(struct trace_row *row, unsigned key, yyjson_val *value)
 {
     const bool top = keys[key].level == LEVEL_TOP;
+    char digits[VALUE_DIGITS];
+    yyjson_val raw;
     int64_t ns = 0;
     if (yyjson_is_int(value)) ns = top ? whole_in(value) : clamped((double)whole_in(value) * 1000);
-    else if (!value_ns(value, &ns)) {
+    else if (!value_ns(undoubled(value, &raw, digits), &ns)) {
         row->bad_time |= top;
         return;
     }
@@ -191,8 +202,9 @@ static text word_in(struct reading *r, unsigned key, yyjson_val *value)
 /* Keeps a number as its digits. */
 static text word_of_number(struct reading *r, unsigned key, yyjson_val *number)
 {
-    char digits[24];
-    if (yyjson_is_raw(number)) return word_in(r, key, number);
+    char digits[VALUE_DIGITS];
+    yyjson_val raw;
+    if (!yyjson_is_int(number)) return word_in(r, key, undoubled(number, &raw, digits));
     const int n = snprintf(digits, sizeof digits, "%lld", (long long)whole_in(number));
     return text_number_or(r->texts, r->row.word[key], digits, (size_t)n);
 }

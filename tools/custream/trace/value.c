@@ -98,6 +98,14 @@ void row_print(struct rope *to, yyjson_val *value)
     free(levels);
 }
 
+size_t value_digits(char digits[VALUE_DIGITS], double number)
+{
+    snprintf(digits, VALUE_DIGITS, "%.15g", number);
+    if (strtod(digits, NULL) != number) snprintf(digits, VALUE_DIGITS, "%.17g", number);
+    if (!strpbrk(digits, ".e")) strcat(digits, ".0");
+    return strlen(digits);
+}
+
 char *value_json(yyjson_val *value)
 {
     struct rope text = {0};

@@ -30,6 +30,10 @@ void rope_string(struct rope *text, const char *string, size_t n);
 /* Appends the value as JSON in one line without blanks. A raw name holds whole members, as
  * pftrace.h says. */
 void row_print(struct rope *to, struct yyjson_val *value);
+/* Writes a finite number with digits that are read back as the same number, and a zero byte. A
+ * whole number gets ".0". Returns how many bytes the digits have. */
+enum { VALUE_DIGITS = 64 };
+size_t value_digits(char digits[VALUE_DIGITS], double number);
 /* Returns the value as JSON, to be freed. */
 char *value_json(struct yyjson_val *value);
 /* Returns a copy of the value, to be freed by yyjson_doc_free(). */
