@@ -99,7 +99,7 @@ static uint64_t time_of(struct pftrace *p, struct sequence *sequence, uint64_t i
 static void counter_close(struct pftrace *p)
 {
     if (!p->counter_open) return;
-    struct pf_row *row = &p->rows[p->made - 1];
+    struct pf_row *row = p->rows[p->made - 1];
     row_close(row, p->counter_args, false);
     row_close(row, 0, false);
     p->counter_open = false;
@@ -118,7 +118,15 @@ static void head_made(struct pftrace *p)
     p->headed = true;
 }
 
-struct pf_row *row_new(struct pftrace *p)
+struct pf_row *row_begin(struct pf_row **row)
+{
+    if (!*row) *row = array_zeros(1, sizeof **row);
+    (*row)->count = (*row)->inner = (*row)->bytes.length = 0;
+    row_open(*row);
+    return *row;
+}
+
+struct pf_row **row_place(struct pftrace *p)
 {
     counter_close(p);
     if (!p->headed) head_made(p);
@@ -128,11 +136,10 @@ struct pf_row *row_new(struct pftrace *p)
         p->rows = array_room(p->rows, p->made, &p->row_capacity, sizeof *p->rows);
         memset(p->rows + before, 0, (p->row_capacity - before) * sizeof *p->rows);
     }
-    struct pf_row *row = &p->rows[p->made++];
-    row_clear(row);
-    row_open(row);
-    return row;
+    return &p->rows[p->made++];
 }
+
+struct pf_row *row_new(struct pftrace *p) { return row_begin(row_place(p)); }
 
 void row_time(const struct pftrace *p, struct pf_row *to, uint64_t ns)
 {
@@ -334,9 +341,9 @@ enum pftrace_piece pftrace_next(struct pftrace *p, struct pftrace_found *found)
             return PFTRACE_HEAD;
         }
         if (p->ended) counter_close(p);
-        if (row_is_made(p)) return found->row = p->rows[p->given++].values, PFTRACE_ROW;
+        if (row_is_made(p)) return found->row = p->rows[p->given++]->values, PFTRACE_ROW;
         if (p->given && p->given + 1 == p->made) {
-            const struct pf_row waits = p->rows[p->given];
+            struct pf_row *const waits = p->rows[p->given];
             p->rows[p->given] = p->rows[0];
             p->rows[0] = waits;
             p->given = 0;
@@ -385,7 +392,7 @@ void pftrace_free(struct pftrace *p)
     if (!p) return;
     for (size_t i = 0; i < p->tracks.count; i++) {
         struct track *track = p->tracks.at[i];
-        for (size_t k = 0; k < track->open_capacity; k++) row_free(&track->open[k].row);
+        for (size_t k = 0; k < track->open_capacity; k++) row_free(track->open[k].row);
         free(track->open);
     }
     for (size_t i = 0; i < p->sequences.count; i++)
@@ -396,7 +403,7 @@ void pftrace_free(struct pftrace *p)
     records_free(&p->clocks);
     numbers_free(&p->words);
     texts_free(&p->told);
-    for (size_t i = 0; i < p->row_capacity; i++) row_free(&p->rows[i]);
+    for (size_t i = 0; i < p->row_capacity; i++) row_free(p->rows[i]);
     free(p->rows);
     free(p->rest.at);
     free(p->head.at);

@@ -262,10 +262,8 @@ static void slice_begins(struct pftrace *p, const struct event *e, struct track 
         memset(track->open + before, 0, (track->open_capacity - before) * sizeof *track->open);
     }
     struct open *open = &track->open[track->open_count++];
-    struct pf_row *row = &open->row;
+    struct pf_row *row = row_begin(&open->row);
     open->ns = e->ns;
-    row_clear(row);
-    row_open(row);
     put_text(row, "ph", "X");
     put_called(row, e);
     put_moment(p, row, e, track);
@@ -279,10 +277,10 @@ static void slice_ends(struct pftrace *p, const struct event *e, struct track *t
 {
     if (!track->open_count) return; /* the slice began before the file */
     struct open *open = &track->open[--track->open_count];
-    struct pf_row *row = row_new(p), made = open->row;
+    struct pf_row *const made = open->row, **const row = row_place(p);
+    row_time(p, made, e->ns > open->ns ? e->ns - open->ns : 0);
+    made->values[open->duration] = made->values[--made->count];
     open->row = *row;
-    row_time(p, &made, e->ns > open->ns ? e->ns - open->ns : 0);
-    made.values[open->duration] = made.values[--made.count];
     *row = made;
 }
 
@@ -314,7 +312,7 @@ static void counter(struct pftrace *p, const struct event *e, const struct track
     if (!track->unit) unit = message_of("value", 5);
     else if (n > k && !memcmp(name.end - k, unit.at, k) && name.end[-(ptrdiff_t)k - 1] == ' ')
         name.end -= k + 1;
-    struct pf_row *row = more ? &p->rows[p->made - 1] : row_new(p);
+    struct pf_row *row = more ? p->rows[p->made - 1] : row_new(p);
     if (!more) {
         put_text(row, "ph", "C");
         row_word(row, "name");

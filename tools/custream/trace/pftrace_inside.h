@@ -56,7 +56,6 @@ static inline void row_null(struct pf_row *row) { unsafe_yyjson_set_null(row_val
 /* Begins an object or a list, which row_close() ends. Returns its place in row->values. */
 size_t row_open(struct pf_row *row);
 void row_close(struct pf_row *row, size_t opened, bool list);
-void row_clear(struct pf_row *row);
 void row_free(struct pf_row *row);
 
 /* --- what earlier packets said --- */
@@ -96,8 +95,8 @@ struct track {
     text name, unit;
     bool announced; /* TRACK_OTHER: other_lane() has given it pid, tid and the row of its name */
     struct open {
-        struct pf_row row;
-        size_t duration; /* dur's value is row.values[duration] */
+        struct pf_row *row;
+        size_t duration; /* dur's value is row->values[duration] */
         uint64_t ns;
     } *open;
     size_t open_count, open_capacity;
@@ -115,7 +114,7 @@ struct pftrace {
     struct texts told;
     struct records sequences, tracks, fields, clocks;
     struct numbers words;
-    struct pf_row *rows; /* rows[given..made) have not been told */
+    struct pf_row **rows; /* rows[given..made) have not been told */
     size_t given, made, row_capacity;
     size_t counter_args;    /* the place of args in the last row, while counter_open */
     struct rope head, tail; /* the text before and behind the rows, until it is told */
@@ -147,7 +146,10 @@ void track_read(struct pftrace *p, struct message message);
 void event_read(struct pftrace *p, const struct sequence *sequence, uint64_t ns, bool bare,
     struct message event);
 /* pftrace.c */
-struct pf_row *row_new(struct pftrace *p); /* begins a row that will be told */
+/* Begins a row, in memory of a row that was told if *row is not NULL. */
+struct pf_row *row_begin(struct pf_row **row);
+struct pf_row **row_place(struct pftrace *p); /* the place of the next row that will be told */
+struct pf_row *row_new(struct pftrace *p);    /* begins a row that will be told */
 void row_time(const struct pftrace *p, struct pf_row *to, uint64_t ns);
 
 #endif

@@ -69,12 +69,12 @@ void row_close(struct pf_row *row, size_t opened, bool list)
     value->uni.ofs = (inside + 1) * sizeof *value;
 }
 
-void row_clear(struct pf_row *row) { row->count = row->inner = row->bytes.length = 0; }
-
 void row_free(struct pf_row *row)
 {
+    if (!row) return;
     free(row->values);
     free(row->bytes.at);
+    free(row);
 }
 
 /* --- descriptors (google.protobuf's descriptor.proto) --- */
