@@ -28,6 +28,9 @@ enum pftrace_piece {
                      as JSON; the value behind it is to be ignored */
     PFTRACE_TAIL, /* the text behind the events: "],...}" */
 };
+/* The subtype of a string in a row that stays where it is as long as the trace is read: the same
+ * address is the same text. */
+enum { PFTRACE_STAYS = 2 << 3 };
 struct pftrace_found {
     struct yyjson_val *row;
     const char *text;

@@ -278,8 +278,11 @@ static void slice_ends(struct pftrace *p, const struct event *e, struct track *t
     if (!track->open_count) return; /* the slice began before the file */
     struct open *open = &track->open[--track->open_count];
     struct pf_row *const made = open->row, **const row = row_place(p);
-    row_time(p, made, e->ns > open->ns ? e->ns - open->ns : 0);
-    made->values[open->duration] = made->values[--made->count];
+    const uint64_t ns = e->ns > open->ns ? e->ns - open->ns : 0;
+    if (p->texts) {
+        row_time(p, made, ns);
+        made->values[open->duration] = made->values[--made->count];
+    } else unsafe_yyjson_set_uint(&made->values[open->duration], ns);
     open->row = *row;
     *row = made;
 }

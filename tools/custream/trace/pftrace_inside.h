@@ -30,7 +30,9 @@ static inline yyjson_val *row_value(struct pf_row *row)
 /* Adds a name, or a text that outlives the row: no copy is made. */
 static inline void row_kept(struct pf_row *row, struct message text)
 {
-    unsafe_yyjson_set_strn(row_value(row), (const char *)text.at, message_size(text));
+    yyjson_val *value = row_value(row);
+    unsafe_yyjson_set_tag(value, YYJSON_TYPE_STR, PFTRACE_STAYS, message_size(text));
+    value->uni.str = (const char *)text.at;
 }
 static inline void row_word(struct pf_row *row, const char *word)
 {

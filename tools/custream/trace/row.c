@@ -31,6 +31,7 @@ enum {
     DEPTH_MAX = 16,
     KEY_NONE = 255,
     KEY_SLOTS = 512,
+    RECENT = 256,
 };
 
 struct reading {
@@ -45,6 +46,16 @@ struct reading {
         uint32_t tag;   /* the name's length and the key's level; 0: the slot is empty */
         enum trace_key key;
     } slots[KEY_SLOTS]; /* a hash table of the keys */
+    /* Texts of late that stay in memory, by address: the key of a name, the number of a word. */
+    struct name {
+        const char *at;
+        enum level level;
+        unsigned key;
+    } names[RECENT];
+    struct word {
+        const char *at;
+        text number;
+    } words[RECENT];
     char path[PATH_MAX_BYTES];
     text kernel;          /* the text of the category "kernel" */
     struct shape *shapes; /* all different shapes */
@@ -84,6 +95,37 @@ static unsigned key_of(const struct reading *r, enum level level, const char *at
             return slot->key;
     }
     return KEY_NONE;
+}
+
+static unsigned recent_of(const char *at)
+{
+    return (unsigned)((uintptr_t)at * UINT64_C(0x9e3779b97f4a7c15) >> 56);
+}
+
+static bool stays(yyjson_val *string)
+{
+    return unsafe_yyjson_get_tag(string) == (YYJSON_TYPE_STR | PFTRACE_STAYS);
+}
+
+static unsigned key_in(struct reading *r, enum level level, yyjson_val *string)
+{
+    const char *const at = unsafe_yyjson_get_str(string);
+    struct name *const name = stays(string) ? &r->names[recent_of(at)] : NULL;
+    if (name && name->at == at && name->level == level) return name->key;
+    const unsigned key = key_of(r, level, at, unsafe_yyjson_get_len(string));
+    if (name) *name = (struct name){at, level, key};
+    return key;
+}
+
+static text word_in(struct reading *r, unsigned key, yyjson_val *string)
+{
+    const char *const at = unsafe_yyjson_get_str(string);
+    struct word *const word = stays(string) ? &r->words[recent_of(at)] : NULL;
+    if (word && word->at == at) return word->number;
+    const text number =
+        text_number_or(r->texts, r->row.word[key], at, unsafe_yyjson_get_len(string));
+    if (word) *word = (struct word){at, number};
+    return number;
 }
 
 /* --- numbers --- */
@@ -193,12 +235,6 @@ static void time_take(struct trace_row *row, unsigned key, yyjson_val *value)
 
 static void raw_take(struct reading *r, unsigned key, yyjson_val *raw);
 
-static text word_in(struct reading *r, unsigned key, yyjson_val *value)
-{
-    return text_number_or(
-        r->texts, r->row.word[key], unsafe_yyjson_get_str(value), unsafe_yyjson_get_len(value));
-}
-
 /* Keeps a number as its digits. */
 static text word_of_number(struct reading *r, unsigned key, yyjson_val *number)
 {
@@ -276,21 +312,19 @@ static void members_take(struct reading *r, yyjson_val *raw)
     yyjson_doc_free(doc);
 }
 
-static bool opens_args(const char *name, size_t length)
+static bool opens_args(yyjson_val *name)
 {
-    return (length == 4 && !memcmp(name, "args", 4)) || (length == 3 && !memcmp(name, "id2", 3));
+    return unsafe_yyjson_equals_strn(name, "args", 4) || unsafe_yyjson_equals_strn(name, "id2", 3);
 }
 
 static void object_take(struct reading *r, yyjson_val *object, enum level level)
 {
     yyjson_val *const end = unsafe_yyjson_get_next(object);
     for (yyjson_val *name = object + 1; name < end; name = unsafe_yyjson_get_next(name + 1)) {
-        const char *at = unsafe_yyjson_get_str(name);
-        const size_t length = unsafe_yyjson_get_len(name);
-        const unsigned key = unsafe_yyjson_is_str(name) ? key_of(r, level, at, length) : KEY_NONE;
+        const unsigned key = unsafe_yyjson_is_str(name) ? key_in(r, level, name) : KEY_NONE;
         if (key != KEY_NONE) value_take(r, key, name + 1);
         else if (unsafe_yyjson_is_raw(name)) members_take(r, name);
-        else if (level == LEVEL_TOP && unsafe_yyjson_is_obj(name + 1) && opens_args(at, length))
+        else if (level == LEVEL_TOP && unsafe_yyjson_is_obj(name + 1) && opens_args(name))
             object_take(r, name + 1, LEVEL_ARGS);
     }
 }
