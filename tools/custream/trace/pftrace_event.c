@@ -155,11 +155,11 @@ struct event {
     /* The field that has the flow. If there are several, the last of these counts. */
     enum { NO_FLOW, FLOW_OUT, OLD_FLOW_OUT, FLOW_IN, OLD_FLOW_IN } way;
     bool is_real;
-    bool bare;                     /* the packet's flag: a slice that has it has no "args" */
-    bool category_kept, name_kept; /* the text outlives the row */
-    struct message category, name; /* `at` is NULL: the event has none */
-    struct message args;           /* from the first field with arguments to the end of the last */
-    struct message legacy;         /* a LegacyEvent */
+    bool bare;                       /* the packet's flag: a slice that has it has no "args" */
+    bool category_stays, name_stays; /* as row_staying() says */
+    struct message category, name;   /* `at` is NULL: the event has none */
+    struct message args;   /* from the first field with arguments to the end of the last */
+    struct message legacy; /* a LegacyEvent */
 };
 
 static void flow_take(struct event *e, unsigned way, uint64_t flow)
@@ -179,17 +179,17 @@ static void event_fields(const struct pftrace *p, struct event *e, struct messag
         switch (field.number) {
         case CS_PF_TYPE: e->type = field.value; break;
         case CS_PF_TRACK_UUID: e->track = field.value; break;
-        case CS_PF_CATEGORY: e->category = field.message, e->category_kept = false; break;
+        case CS_PF_CATEGORY: e->category = field.message, e->category_stays = false; break;
         case CS_PF_CATEGORY_IID:
-            if (e->category.at && !e->category_kept) break;
+            if (e->category.at && !e->category_stays) break;
             told = interned(p, e->sequence, CS_PF_INTERNED_CATEGORY, field.value);
-            if (message_size(told)) e->category = told, e->category_kept = true;
+            if (message_size(told)) e->category = told, e->category_stays = true;
             break;
-        case CS_PF_NAME: e->name = field.message, e->name_kept = false; break;
+        case CS_PF_NAME: e->name = field.message, e->name_stays = false; break;
         case CS_PF_NAME_IID:
-            if (e->name.at && !e->name_kept) break;
+            if (e->name.at && !e->name_stays) break;
             e->name = interned(p, e->sequence, CS_PF_INTERNED_NAME, field.value);
-            e->name_kept = true;
+            e->name_stays = true;
             break;
         case CS_PF_ARGS:
         case CS_PF_ANNOTATION:
@@ -210,18 +210,18 @@ static void event_fields(const struct pftrace *p, struct event *e, struct messag
     }
 }
 
-static void put_given(struct pf_row *to, const char *name, struct message text, bool kept)
+static void put_given(struct pf_row *to, const char *name, struct message text, bool stays)
 {
     if (!text.at) return;
     row_word(to, name);
-    if (kept) row_kept(to, text);
+    if (stays) row_staying(to, text);
     else row_text(to, text);
 }
 
 static void put_called(struct pf_row *to, const struct event *e)
 {
-    put_given(to, "cat", e->category, e->category_kept);
-    put_given(to, "name", e->name, e->name_kept);
+    put_given(to, "cat", e->category, e->category_stays);
+    put_given(to, "name", e->name, e->name_stays);
 }
 
 static void put_moment(
@@ -394,10 +394,10 @@ void event_read(struct pftrace *p, const struct sequence *sequence, uint64_t ns,
     e->ns = ns;
     e->bare = bare;
     e->track = sequence->track;
-    /* Not by an initializer: GCC clears a struct of this size by an instruction that takes longer
-     * than the rest of the function. */
+    /* Not by an initializer: GCC would clear the struct by an instruction that takes a third of the
+     * function's time. */
     e->type = e->number = e->flow = e->way = 0;
-    e->is_real = e->category_kept = e->name_kept = false;
+    e->is_real = e->category_stays = e->name_stays = false;
     e->category = e->name = e->args = e->legacy = (struct message){0};
     event_fields(p, e, event);
     struct track *track = track_get(p, e->track);

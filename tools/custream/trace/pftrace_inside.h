@@ -14,7 +14,7 @@
 
 /* --- rows --- */
 
-/* An event that is being made. Texts are copied into `bytes`; names of members are not copied. */
+/* An event that is being made. Its texts are copied into `bytes`, but for those that stay. */
 struct pf_row {
     yyjson_val *values;
     size_t count, capacity;
@@ -27,8 +27,8 @@ static inline yyjson_val *row_value(struct pf_row *row)
     if (row->count == row->capacity) row_grow(row);
     return &row->values[row->count++];
 }
-/* Adds a name, or a text that outlives the row: no copy is made. */
-static inline void row_kept(struct pf_row *row, struct message text)
+/* Adds a text that stays where it is as long as the trace is read: no copy is made. */
+static inline void row_staying(struct pf_row *row, struct message text)
 {
     yyjson_val *value = row_value(row);
     unsafe_yyjson_set_tag(value, YYJSON_TYPE_STR, PFTRACE_STAYS, message_size(text));
@@ -36,7 +36,7 @@ static inline void row_kept(struct pf_row *row, struct message text)
 }
 static inline void row_word(struct pf_row *row, const char *word)
 {
-    row_kept(row, message_of(word, strlen(word)));
+    row_staying(row, message_of(word, strlen(word)));
 }
 void row_text(struct pf_row *row, struct message text);
 /* Adds JSON as it is. JSON in place of a name stands for whole members; a value has to follow,

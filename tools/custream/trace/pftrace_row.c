@@ -130,7 +130,7 @@ static void number_put(const struct pftrace *p, struct pf_row *to, unsigned type
     case CS_PF_FIELD_SINT: row_int(to, (int64_t)(value >> 1) ^ -(int64_t)(value & 1)); break;
     case CS_PF_FIELD_DOUBLE: row_double(p, to, value); break;
     case CS_PF_FIELD_BOOL: row_bool(to, value); break;
-    case CS_PF_FIELD_ENUM: row_kept(to, told(p, numbers_get(&p->words, value, 0))); break;
+    case CS_PF_FIELD_ENUM: row_staying(to, told(p, numbers_get(&p->words, value, 0))); break;
     default: row_uint(to, value); break;
     }
 }
@@ -141,7 +141,7 @@ void args_field(struct pftrace *p, struct pf_row *to, struct message args)
     while (field_next(&args, &field)) {
         const struct argument *argument = record_of(&p->fields, field.number, sizeof *argument);
         if (!argument->name) continue;
-        row_kept(to, told(p, argument->name));
+        row_staying(to, told(p, argument->name));
         if (!field.message.at) number_put(p, to, argument->type, field.value);
         else if (argument->list) {
             const size_t opened = row_open(to);
@@ -184,7 +184,7 @@ static bool note_field(const struct pftrace *p, const struct sequence *sequence,
     case CS_PF_NOTE_DOUBLE: return row_double(p, to, field->value), true;
     case CS_PF_NOTE_STRING: return row_text(to, field->message), true;
     case CS_PF_NOTE_STRING_IID:
-        row_kept(to, interned(p, sequence, CS_PF_INTERNED_STRING, field->value));
+        row_staying(to, interned(p, sequence, CS_PF_INTERNED_STRING, field->value));
         return true;
     case CS_PF_NOTE_POINTER: /* without the quotes that cs_put_hex() adds */
         row_text(to, message_of(hex + 1, (size_t)(cs_put_hex(hex, field->value) - hex) - 2));
@@ -224,6 +224,6 @@ void args_note(const struct pftrace *p, const struct sequence *sequence, struct 
     }
     if (!valued) row_null(to);
     if (said) row_text(to, name);
-    else row_kept(to, interned(p, sequence, CS_PF_INTERNED_KEY, number));
+    else row_staying(to, interned(p, sequence, CS_PF_INTERNED_KEY, number));
     to->values[at] = to->values[--to->count];
 }
