@@ -16,6 +16,17 @@ def custream(*args, **kwargs):
     return subprocess.run([COMMAND, *map(str, args)], capture_output=True, text=True, timeout=60, env=env, **kwargs)
 
 
+def cut_by_key(key):
+    """The arguments of a range that is not as the program made it: cs.cut says how, whatever cs.note does."""
+    return {"cs.note": "its end was lost", "cs.cut": key}
+
+
+def cut_by_note(key):
+    """The same in a trace from before cs.cut."""
+    return {"cs.note": {"goes_on": "goes on in the next part", "continued": "began in an earlier part",
+                        "continued_goes_on": "began in an earlier part, and goes on in the next"}[key]}
+
+
 # A good trace by hand. Every row has a name by which the broken ones below say which row they change.
 
 HEADER = [

@@ -42,6 +42,14 @@ def check_file(path):
     return found[1]
 
 
+CUTS = dict(re.findall(r'^CS_CUT\(\w+, (\w+), "([^"]+)"\)', (pathlib.Path(__file__).parents[1] / "shim/base/cut.def").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def cut(key):
+    """The arguments of a range without attributes that is not as the program made it."""
+    return {"cs.note": CUTS[key], "cs.cut": key}
+
+
 # Numbers of lanes of a GPU (shim/base/lane.h): what a row shows.
 WORK, SYNC, AUDIT = range(3)
 STEP, LEVELS = 100, 30

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/cut.h"
 #include "shim/base/memory.h"
 #include "shim/base/no_room.h"
 #include "shim/object/given.h"
@@ -95,10 +96,9 @@ static struct cs_title title_of(const struct cs_annotation *what)
     return cs_title_given(cut, TEXT_MAX);
 }
 
-/* `note`: what is to be said of the event besides, NULL for nothing. */
-static struct cs_draft note_end(struct cs_draft e, const char *note)
+static struct cs_draft cut_end(struct cs_draft e, enum cs_cut cut)
 {
-    if (note) e = cs_arg_word(e, "cs.note", note);
+    if (cut) e = cs_arg_word(cs_arg_word(e, "cs.note", cs_cut_info[cut].text), "cs.cut", cs_cut_info[cut].key);
     return cs_args_end(e);
 }
 
@@ -114,41 +114,41 @@ static void counted(cs_u64 count, cs_u64 begin_ns, cs_u64 end_ns)
 }
 
 /* One end of a span. */
-static struct cs_draft span_end(struct cs_draft e, enum cs_end end, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+static struct cs_draft span_end(struct cs_draft e, enum cs_end end, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, enum cs_cut cut)
 {
     e = cs_span_end(e, end, category, title_of(what), cs_host_lane(tid), ns, id);
     if (end == CS_END_FIRST) e = attributes(e, what);
-    return note_end(e, note);
+    return cut_end(e, cut);
 }
 
-static void span_begins(const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+static void span_begins(const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, enum cs_cut cut)
 {
-    cs_commit(span_end(cs_draft(), CS_END_FIRST, what, id, tid, ns, note));
+    cs_commit(span_end(cs_draft(), CS_END_FIRST, what, id, tid, ns, cut));
 }
 
-static void span_ends(const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+static void span_ends(const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, enum cs_cut cut)
 {
-    cs_commit(span_end(cs_draft(), CS_END_LAST, what, id, tid, ns, note));
+    cs_commit(span_end(cs_draft(), CS_END_LAST, what, id, tid, ns, cut));
 }
 
 /* Both ends or neither are in the file. */
-static void span(const struct cs_annotation *what, cs_u32 tid, cs_u64 begin_ns, cs_u64 end_ns, const char *note, cs_u64 count)
+static void span(const struct cs_annotation *what, cs_u32 tid, cs_u64 begin_ns, cs_u64 end_ns, enum cs_cut cut, cs_u64 count)
 {
     _Static_assert(6 * (2 * TEXT_MAX + 2 * SHORT_TEXT_MAX + NOTE_MAX) + 1024 <= CS_EVENT_MAX, "a span's two events in the room of one");
     cs_u64 id = next_span++;
-    struct cs_draft e = span_end(cs_draft(), CS_END_FIRST, what, id, tid, begin_ns, note);
-    cs_commit(span_end(e, CS_END_LAST, what, id, tid, end_ns, NULL));
+    struct cs_draft e = span_end(cs_draft(), CS_END_FIRST, what, id, tid, begin_ns, cut);
+    cs_commit(span_end(e, CS_END_LAST, what, id, tid, end_ns, CS_CUT_NONE));
     counted(count, begin_ns, end_ns);
 }
 
 /* --- pushed ranges --- */
 
 /* The slice of a range that is over, or of as much of it as this part of the trace has (`count` 0 then). */
-static void range_slice(const struct cs_thread *thread, const struct open_range *range, cs_u64 end_ns, const char *note, cs_u64 count)
+static void range_slice(const struct cs_thread *thread, const struct open_range *range, cs_u64 end_ns, enum cs_cut cut, cs_u64 count)
 {
     struct cs_thread_row *row = cs_thread_row(thread);
     struct cs_annotation what;
-    if (range->continued && !note) note = "began in an earlier part";
+    if (range->continued && !cut) cut = CS_CUT_CONTINUED;
     cs_annotation_unpack(range->value, &what);
     if (end_ns < row->last_end_ns) end_ns = row->last_end_ns; /* which lies behind the begin, since the range took that nanosecond */
     row->last_end_ns = end_ns;
@@ -157,11 +157,11 @@ static void range_slice(const struct cs_thread *thread, const struct open_range 
         return;
     }
     if (range->crosses) {
-        span(&what, thread->tid, range->begin_ns, end_ns, note, count);
+        span(&what, thread->tid, range->begin_ns, end_ns, cut, count);
         return;
     }
     struct cs_draft e = cs_slice(cs_draft(), category, title_of(&what), cs_host_lane(thread->tid), range->begin_ns, end_ns);
-    cs_commit(note_end(attributes(e, &what), note));
+    cs_commit(cut_end(attributes(e, &what), cut));
     counted(count, range->begin_ns, end_ns);
 }
 
@@ -171,7 +171,7 @@ static void end_stale(const struct cs_thread *thread, cs_u32 places, cs_u32 but_
     struct cs_open_ranges *open = cs_thread_row(thread)->open;
     while (open->count && open->at[open->count - 1].place >= places && open->at[open->count - 1].id != but_id) {
         open->count--;
-        range_slice(thread, &open->at[open->count], cs_thread_row(thread)->last_end_ns, "its end was lost", 1);
+        range_slice(thread, &open->at[open->count], cs_thread_row(thread)->last_end_ns, CS_CUT_END_LOST, 1);
     }
 }
 
@@ -193,7 +193,6 @@ static void range_pushed(const struct cs_thread *thread, const struct cs_record 
 
 static void range_popped(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, struct cs_annotation_record more)
 {
-    static const char OUTSIDE[] = "began while nothing was recorded";
     struct cs_open_ranges *open = cs_thread_row(thread)->open;
     cs_u64 end = cs_clock_ns(r->end);
     if (open) end_stale(thread, more.place, more.id);
@@ -201,14 +200,14 @@ static void range_popped(const struct cs_thread *thread, const struct cs_record 
     while (i && open->at[i - 1].id != more.id) i--;
     if (!i) { /* the record of its push is lost: where it began among the calls that are there is not known */
         cs_u64 begin = cs_clock_ns(r->begin);
-        span(what, thread->tid, begin, end > begin ? end : begin + 1, cs_windows_covers(r->begin) ? OUTSIDE : "its begin was lost", 1);
+        span(what, thread->tid, begin, end > begin ? end : begin + 1, cs_windows_covers(r->begin) ? CS_CUT_BEGAN_UNRECORDED : CS_CUT_BEGIN_LOST, 1);
         return;
     }
     struct open_range range = open->at[--i];
     memmove(&open->at[i], &open->at[i + 1], (open->count - i - 1) * sizeof range);
     open->count--;
     range.crosses |= i < open->count; /* those above it go on */
-    range_slice(thread, &range, end, !r->begin ? "began before the trace" : cs_windows_covers(r->begin) ? OUTSIDE : NULL, 1);
+    range_slice(thread, &range, end, !r->begin ? CS_CUT_BEGAN_BEFORE : cs_windows_covers(r->begin) ? CS_CUT_BEGAN_UNRECORDED : CS_CUT_NONE, 1);
 }
 
 void cs_annotations_crossed(const struct cs_thread *thread, cs_u64 begin_ns)
@@ -224,7 +223,7 @@ void cs_annotations_thread_ends(const struct cs_thread *thread, cs_u64 ended)
     cs_u64 now = open && open->count ? cs_clock_ns(ended ? ended : cs_ticks()) : 0;
     while (open && open->count) {
         open->count--;
-        range_slice(thread, &open->at[open->count], now, ended ? "open when the thread ended" : "open when the process ended", 1);
+        range_slice(thread, &open->at[open->count], now, ended ? CS_CUT_OPEN_IN_THREAD : CS_CUT_OPEN_IN_PROCESS, 1);
     }
 }
 
@@ -261,7 +260,7 @@ static void give_up(struct open_range *slot, cs_u64 now_ns)
     struct cs_annotation what;
     if (!slot->id || slot->early) return;
     cs_annotation_unpack(slot->value, &what);
-    span_ends(&what, slot->id, slot->tid, now_ns > slot->begin_ns ? now_ns : slot->begin_ns + 1, "too many were open: its end is not known");
+    span_ends(&what, slot->id, slot->tid, now_ns > slot->begin_ns ? now_ns : slot->begin_ns + 1, CS_CUT_END_UNKNOWN);
     cs_no_room(CS_NO_ROOM_FOR_RANGE_ENDS, 1);
 }
 
@@ -269,10 +268,10 @@ static void range_started(const struct cs_thread *thread, const struct cs_record
 {
     cs_u64 begin = cs_clock_ns(r->begin);
     struct open_range *slot = started_slot(id);
-    span_begins(what, id, thread->tid, begin, NULL);
+    span_begins(what, id, thread->tid, begin, CS_CUT_NONE);
     counted(1, begin, begin);
     if (slot->id == id) { /* its end has been here already */
-        span_ends(what, id, slot->tid, slot->begin_ns > begin ? slot->begin_ns : begin + 1, NULL);
+        span_ends(what, id, slot->tid, slot->begin_ns > begin ? slot->begin_ns : begin + 1, CS_CUT_NONE);
         slot->id = 0;
     } else {
         give_up(slot, begin);
@@ -286,7 +285,7 @@ static void range_ended(const struct cs_thread *thread, const struct cs_record *
     cs_u64 end = cs_clock_ns(r->end);
     struct open_range *slot = started_slot(id);
     if (slot->id == id && !slot->early) {
-        span_ends(what, id, thread->tid, end > slot->begin_ns ? end : slot->begin_ns + 1, NULL);
+        span_ends(what, id, thread->tid, end > slot->begin_ns ? end : slot->begin_ns + 1, CS_CUT_NONE);
         slot->id = 0;
     } else if (!slot->id || slot->early) { /* else it was given up */
         *slot = (struct open_range){.begin_ns = end, .id = id, .tid = thread->tid, .early = true};
@@ -309,13 +308,13 @@ void cs_annotations_part_ends(cs_u64 now_ns)
         bool live = open && open->count && cs_load(&t->state) != CS_THREAD_FREE;
         if (live) cs_lane_thread(t, false);
         for (cs_u32 i = live ? open->count : 0; i-- > 0;)
-            range_slice(t, &open->at[i], cs_thread_row(t)->last_end_ns, open->at[i].continued ? "began in an earlier part, and goes on in the next" : "goes on in the next part", 0);
+            range_slice(t, &open->at[i], cs_thread_row(t)->last_end_ns, open->at[i].continued ? CS_CUT_CONTINUED_GOES_ON : CS_CUT_GOES_ON, 0);
     }
     for (cs_u32 i = 0; any_started && i < SLOTS && !cs_output_full(); i++) {
         struct cs_annotation what;
         if (!started[i].id || started[i].early) continue;
         cs_annotation_unpack(started[i].value, &what);
-        span_ends(&what, started[i].id, started[i].tid, now_ns > started[i].begin_ns ? now_ns : started[i].begin_ns + 1, "goes on in the next part");
+        span_ends(&what, started[i].id, started[i].tid, now_ns > started[i].begin_ns ? now_ns : started[i].begin_ns + 1, CS_CUT_GOES_ON);
     }
 }
 
@@ -335,7 +334,7 @@ void cs_annotations_part_begins(cs_u64 now_ns)
         cs_annotation_unpack(started[i].value, &what);
         if (now_ns > started[i].begin_ns) started[i].begin_ns = now_ns;
         announce(started[i].tid);
-        span_begins(&what, started[i].id, started[i].tid, started[i].begin_ns, "began in an earlier part");
+        span_begins(&what, started[i].id, started[i].tid, started[i].begin_ns, CS_CUT_CONTINUED);
     }
 }
 
@@ -346,7 +345,7 @@ void cs_annotations_end(void)
         struct cs_annotation what;
         if (!started[i].id || started[i].early) continue;
         cs_annotation_unpack(started[i].value, &what);
-        span_ends(&what, started[i].id, started[i].tid, now > started[i].begin_ns ? now : started[i].begin_ns + 1, "open when the process ended");
+        span_ends(&what, started[i].id, started[i].tid, now > started[i].begin_ns ? now : started[i].begin_ns + 1, CS_CUT_OPEN_IN_PROCESS);
         started[i].id = 0;
     }
 }

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tests.handmade import (GOOD, GPU, HEADER, HOST, TRAILER, assert_breach, bound, changed, check, copy_rows, good_trace, lane, line_of, meta, render,
+from tests.handmade import (GOOD, GPU, HEADER, HOST, TRAILER, assert_breach, bound, changed, check, copy_rows, cut_by_key, cut_by_note, good_trace, lane, line_of, meta, render,
                             slice_, good_trailer)
 
 NO_ARROW = {"launch": {"bind_id": None, "flow_out": None}, "kernel": {"bind_id": None, "flow_in": None}}
@@ -132,18 +132,18 @@ def test_parts(tmp_path):
         assert_totals(tmp_path, GOOD, good_trailer({**totals, **change}), "_in_all_parts is ", first)
 
 
-def test_ranges_that_go_over_the_end_of_a_part(tmp_path):
+@pytest.mark.parametrize("cut", [cut_by_key, cut_by_note])
+def test_ranges_that_go_over_the_end_of_a_part(tmp_path, cut):
     """A pushed range counts where it ends, a process range where it begins."""
     def span(ph, id_, **args):
         ts = 70 if ph == "b" else 75
         return {"ph": ph, "cat": "user_annotation", "name": "r", "pid": HOST, "tid": 4250, "id2": {"local": id_}, "ts": ts, "args": args}
-    begun, on, through = "began in an earlier part", "goes on in the next part", "began in an earlier part, and goes on in the next"
-    slices, own = [{"cs.note": begun}, {"cs.note": on}, {"cs.note": through}, {}], 1 << 40
-    rows = dict(GOOD, **{f"x{i}": slice_("user_annotation", "r", HOST, 4250, 80 + i, 1, **args) for i, args in enumerate(slices)})
-    spans = {1: (begun, None), 2: (None, on), 3: (None, None), own: (begun, None), own + 1: (on, None), own + 2: (None, None)}
-    for id_, (note, end) in spans.items():
-        rows[f"b{id_}"] = span("b", id_, **({"cs.note": note} if note else {}))
-        rows[f"e{id_}"] = span("e", id_, **({"cs.note": end} if end else {}))
+    begun, on, through, own = cut("continued"), cut("goes_on"), cut("continued_goes_on"), 1 << 40
+    rows = dict(GOOD, **{f"x{i}": slice_("user_annotation", "r", HOST, 4250, 80 + i, 1, **args) for i, args in enumerate([begun, on, through, {}])})
+    spans = {1: (begun, {}), 2: ({}, on), 3: ({}, {}), own: (begun, {}), own + 1: (on, {}), own + 2: ({}, {})}
+    for id_, (begin, end) in spans.items():
+        rows[f"b{id_}"] = span("b", id_, **begin)
+        rows[f"e{id_}"] = span("e", id_, **end)
     counted = 3 + 2 + 2 + 2  # GOOD; slices; process ranges; ranges that could not nest
     good_trace(tmp_path, render(rows, trailer=good_trailer({"recorded": counted})))
     assert_totals(tmp_path, rows, good_trailer({"recorded": counted + 1}), f"there are {counted} rows")

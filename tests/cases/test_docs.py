@@ -3,6 +3,8 @@ import re
 
 import pytest
 
+from tests.trace import CUTS
+
 
 def options(root):
     """(id, default) of every row of the option table."""
@@ -67,6 +69,10 @@ def test_cases_run_with_the_users_default(root):
     silent = [f"{path.name}:{n}" for path in sorted((root / "tests/cases").glob("*.py")) for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
               if off.search(line) and "  # " not in line]
     assert not silent, f"without GPU times for no reason that is given: {silent}"
+
+
+def test_the_table_of_cuts(root):
+    assert re.findall(r"^\| `(\w+)` \| (.*) \|$", (root / "docs/trace.md").read_text().partition("| `cs.cut` |")[2].partition("\n\n")[0], flags=re.M) == list(CUTS.items())
 
 
 def test_layers_of_the_documents_are_folders(root):

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.trace import CUTS
+
 
 def check(root, tree):
     done = subprocess.run([sys.executable, root / "dev/check-layers", tree], capture_output=True, text=True, check=False)
@@ -49,6 +51,13 @@ def test_the_gpu_side_has_two_owners(root, build):
         kept[source.name] = {line.split()[-1] for line in symbols.splitlines() if re.search(r" O \.t?(bss|data)\b(?!\.rel\.ro)", line)}
         kept[source.name] = {name for name in kept[source.name] if not re.fullmatch(r"cs_kept(\.\d+)?", name)}
     assert {name: owned for name, owned in kept.items() if owned} == {"match.c": {"cs_match"}, "gpu.c": {"cs_gpu_shown"}}
+
+
+def test_words_of_cuts_are_for_people(root):
+    """What cs.note says stands in its table, and for older traces in that of older formats. Nothing else compares with it."""
+    said = {path.relative_to(root).as_posix() for top in ("shim", "tools", "python") for path in (root / top).rglob("*") if path.suffix in {".c", ".h", ".def", ".py"}
+            and any(f'"{text}"' in path.read_text(encoding="utf-8") for text in CUTS.values())}
+    assert said == {"shim/base/cut.def", "tools/custream/trace/format.c"}
 
 
 SPELLS_EVENTS = {"shim/trace/event.c"}

@@ -10,6 +10,7 @@ import pytest
 from tests.apprun import both, calls_in, calls_of, faithful, notes_of, read, said
 from tests.gputrace import end_of
 from tests.perfetto import assert_clean
+from tests.trace import cut
 
 KEEP_ALL = {"CUSTREAM_FULL": "block"}
 
@@ -140,7 +141,7 @@ def test_process_ranges_overlap(run_app):
     (a, a_end), (b, b_end), (c, c_end), (left, left_end) = (span(trace, name) for name in ("a", "b", "c", "never ended"))
     launch = one(trace.host("cuLaunchKernel"))
     assert a["ts"] < b["ts"] < c["ts"] < launch["ts"] < a_end["ts"] < c_end["ts"] < b_end["ts"] < left["ts"] < left_end["ts"]
-    assert b["args"] == {"domain": "processes"} and left_end["args"] == {"cs.note": "open when the process ended"} and c_end["args"] == {}
+    assert b["args"] == {"domain": "processes"} and left_end["args"] == cut("process_ended") and c_end["args"] == {}
     assert len([e for e in trace.events if e["ph"] in "be"]) == 8 and not ranges(trace)
 
 
@@ -159,11 +160,11 @@ def test_ranges_open_at_the_end(run_app, how):
     """They end there, and say so; the thread that is over ended its own before."""
     run, trace = both(run_app, ["nvtx", "open", how])
     run.check()
-    notes = {e["name"]: e["args"]["cs.note"] for e in ranges(trace)}
-    expected = {"open in a thread": "open when the thread ended", "open outer": "open when the process ended", "open inner": "open when the process ended"}
-    assert notes == expected | ({"open in a waiting thread": "open when the process ended"} if how == "running" else {})
+    found = {e["name"]: e["args"] for e in ranges(trace)}
+    expected = {"open in a thread": cut("thread_ended"), "open outer": cut("process_ended"), "open inner": cut("process_ended")}
+    assert found == expected | ({"open in a waiting thread": cut("process_ended")} if how == "running" else {})
     _, end = span(trace, "open process range")
-    assert end["args"]["cs.note"] == "open when the process ended"
+    assert end["args"] == cut("process_ended")
     outer, inner = one(ranges(trace, "open outer")), one(ranges(trace, "open inner"))
     assert path_of(trace, inner) == ["open outer"] and max(end_of(e) for e in trace.host(cat="cuda_driver")) < end_of(outer) <= end_of(one(trace.lives))
     assert one(ranges(trace, "open in a thread"))["ts"] < outer["ts"] and trace.totals["complete"] is True
@@ -182,7 +183,7 @@ def test_callbacks(run_app):
     inside = ranges(trace, "in a callback")
     assert len(inside) == 5 and all(path_of(trace, e) == ["callback"] for e in inside) and len(ranges(trace)) == 5
     across = spans(trace, "across callbacks")
-    assert len(across) == 3 and "cs.note" in across[2][0]["args"] and "cs.note" not in across[1][0]["args"]
+    assert len(across) == 3 and "cs.cut" in across[2][0]["args"] and "cs.cut" not in across[1][0]["args"]
 
 
 # ---- Before CUDA, without CUDA, after a fork ----
@@ -191,7 +192,7 @@ def test_ranges_from_before_the_first_call(run_app):
     run, trace = nvtx(run_app, "before")
     outer, inner = ranges(trace)
     assert (outer["name"], inner["name"]) == ("open before", "open before too") and outer["ts"] == 0 and path_of(trace, inner) == ["open before"]
-    assert [e["args"] for e in (outer, inner)] == [{"cs.note": "began before the trace"}] * 2
+    assert [e["args"] for e in (outer, inner)] == [cut("began_before_trace")] * 2
     launches = sorted(trace.host("cuLaunchKernel"), key=lambda e: e["ts"])
     assert [path_of(trace, e) for e in launches] == [["open before", "open before too"], ["open before"]]
     assert not marks(trace) and not [e for e in trace.events if e["ph"] in "be"]
@@ -213,7 +214,7 @@ def test_fork(run_app):
     assert [e["name"] for e in ranges(trace)] == ["around the fork"] and one(ranges(trace))["args"] == {}
     around, inside = ranges(child)
     assert (around["name"], inside["name"]) == ("around the fork", "in the child")
-    assert around["args"] == {"cs.note": "open when the process ended"} and inside["args"] == {}
+    assert around["args"] == cut("process_ended") and inside["args"] == {}
     assert path_of(child, one(child.host("cuStreamQuery"))) == ["around the fork", "in the child"]
 
 
@@ -233,7 +234,7 @@ def test_a_handler_ends_a_range_while_its_thread_tells_of_it(run_app):
     run, trace = both(run_app, ["nvtx_signals", "handlers", "swap"], env=KEEP_ALL)
     assert int(notes_of(run.check().stderr)["handled"]) > 100
     assert [e["name"] for e in ranges(trace) if e["name"] not in ("of the handler", "within")] == ["around", "behind"]
-    assert not [e for e in ranges(trace) if "begin was lost" in e["args"].get("cs.note", "")]
+    assert not [e for e in ranges(trace) if e["args"].get("cs.cut") == "begin_lost"]
 
 
 @pytest.mark.parametrize("what", ["pushes", "pops"])
@@ -349,9 +350,9 @@ def test_deep_where_nothing_is_recorded(run_app):
 def test_more_process_ranges_than_have_a_place(run_app, n, given_up):
     """The oldest, which the program leaves open, make room: each has an end, and what says that it is not its own."""
     trace = run_app(["nvtx", "open_many", n], env=KEEP_ALL).check().load()
-    notes = collections.Counter(end["args"].get("cs.note") for name in ("stays", "ends") for begin, end in spans(trace, name))
-    assert notes == collections.Counter({None: 100, "open when the process ended": 16284, "too many were open: its end is not known": given_up})
-    assert trace.totals.get("no_room", {}).get("range_ends", 0) == given_up and {end["args"].get("cs.note") for _, end in spans(trace, "ends")} == {None}
+    cuts = collections.Counter(end["args"].get("cs.cut") for name in ("stays", "ends") for begin, end in spans(trace, name))
+    assert cuts == collections.Counter({None: 100, "process_ended": 16284, "end_unknown": given_up})
+    assert trace.totals.get("no_room", {}).get("range_ends", 0) == given_up and {end["args"].get("cs.cut") for _, end in spans(trace, "ends")} == {None}
     assert trace.verdict == ("incomplete" if given_up else "ok")
 
 
@@ -383,11 +384,11 @@ def test_storm(run_app, full, limit):
     assert trace.totals["recorded"] == shown
     if limit == "1G":
         assert (trace.totals["lost_records"] > 0) == (full == "drop")
-        assert all("open" not in e["args"].get("cs.note", "") for e in ranges(trace)) or full == "drop"
+        assert all(e["args"].get("cs.cut") not in ("thread_ended", "process_ended") for e in ranges(trace)) or full == "drop"
     else:
         assert trace.totals["lost_records"] > 0 and (full == "drop" or trace.totals["complete"] is False)
     if full == "block" and limit == "1G":
-        assert not [e for e in trace.events if "cs.note" in e.get("args", {})]
+        assert not [e for e in trace.events if {"cs.note", "cs.cut"} & set(e.get("args", {}))]
         assert calls_in(trace) == calls_of(run.stdout) and len(spans(trace, "storm span")) > 1000
         tid = trace.host()[0]["tid"]
         assert all(a < b for a, b in itertools.pairwise(e["ts"] for e in ranges(trace) if e["tid"] == tid))
@@ -405,11 +406,11 @@ def pieced(build, tmp_path_factory, request):
 
 
 def test_lost_pushes_and_pops(pieced):
-    notes = {e["name"]: e["args"].get("cs.note") for e in ranges(pieced)}
-    assert notes == {"around": None, "pop lost": "its end was lost", "next": None, "pop lost too": "its end was lost", "upper": None, "at once": None}
+    cuts = {e["name"]: e["args"].get("cs.cut") for e in ranges(pieced)}
+    assert cuts == {"around": None, "pop lost": "end_lost", "next": None, "pop lost too": "end_lost", "upper": None, "at once": None}
     assert path_of(pieced, one(ranges(pieced, "pop lost too"))) == ["around", "next"] and path_of(pieced, one(ranges(pieced, "next"))) == ["around"]
     assert path_of(pieced, one(ranges(pieced, "upper"))) == path_of(pieced, one(ranges(pieced, "pop lost"))) == ["around"]
-    assert span(pieced, "push lost")[0]["args"] == {"cs.note": "its begin was lost"} and span(pieced, "lower")[0]["args"] == {}
+    assert span(pieced, "push lost")[0]["args"] == cut("begin_lost") and span(pieced, "lower")[0]["args"] == {}
     assert sorted(map(len, (path_of(pieced, e) for e in ranges(pieced, "at once")))) == [1, 2, 3]
 
 

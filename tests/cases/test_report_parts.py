@@ -4,11 +4,9 @@ import json
 import pytest
 
 from tests.apprun import calls_of
-from tests.handmade import GPU_TOTALS, HEADER, HOST, custream, render, slice_, trailer_of
+from tests.handmade import GPU_TOTALS, HEADER, HOST, custream, cut_by_key, cut_by_note, render, slice_, trailer_of
 from tests.madetrace import MAIN, Made, by, only, process_range
 from tests.report import Report
-
-FIRST, MIDDLE, LAST = "goes on in the next part", "began in an earlier part, and goes on in the next", "began in an earlier part"
 
 
 def part(tmp_path, number, rows, name=None, **totals):
@@ -22,8 +20,8 @@ def part(tmp_path, number, rows, name=None, **totals):
     return path
 
 
-def pushed(name, at, took, note=None):
-    return slice_("user_annotation", name, HOST, MAIN, at, took, **({"cs.note": note} if note else {}))
+def pushed(name, at, took, **args):
+    return slice_("user_annotation", name, HOST, MAIN, at, took, **args)
 
 
 def call(at):
@@ -40,15 +38,16 @@ def tables_of(*paths):
     return json.loads(done.stdout)["tables"]
 
 
-@pytest.fixture
-def three(tmp_path):
+@pytest.fixture(params=[cut_by_key, cut_by_note])
+def three(tmp_path, request):
     """A range in another of its name over all three parts, one over the end of the first, one of the process over all, and one inside the last."""
     process = process_range("p", 1, 10, 100)
-    cut = [{**process[0], "args": {"cs.note": LAST}}, {**process[1], "args": {"cs.note": FIRST}}]
-    return [part(tmp_path, 1, [call(1), pushed("f", 20.5, 79.5, FIRST), pushed("f", 20, 80, FIRST), process[0], {**cut[1], "ts": 250}]),
-            part(tmp_path, 2, [pushed("f", 100.001, 49.999, LAST), pushed("f", 100, 100, MIDDLE), call(199),
-                               {**cut[0], "ts": 250}, {**cut[1], "ts": 250.001}]),
-            part(tmp_path, 3, [pushed("f", 200, 60, LAST), pushed("f", 210, 10), call(290), {**cut[0], "ts": 250}, {**process[1], "ts": 280}], continues=False)]
+    first, middle, last = map(request.param, ("goes_on", "continued_goes_on", "continued"))
+    pieces = [{**process[0], "args": last}, {**process[1], "args": first}]
+    return [part(tmp_path, 1, [call(1), pushed("f", 20.5, 79.5, **first), pushed("f", 20, 80, **first), process[0], {**pieces[1], "ts": 250}]),
+            part(tmp_path, 2, [pushed("f", 100.001, 49.999, **last), pushed("f", 100, 100, **middle), call(199),
+                               {**pieces[0], "ts": 250}, {**pieces[1], "ts": 250.001}]),
+            part(tmp_path, 3, [pushed("f", 200, 60, **last), pushed("f", 210, 10), call(290), {**pieces[0], "ts": 250}, {**process[1], "ts": 280}], continues=False)]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])

@@ -10,6 +10,7 @@ from tests.apprun import calls_in, read, said
 from tests.gputrace import CUPTI, check_depth, check_works, contexts, end_of, works
 from tests.perfetto import assert_clean
 from tests.remote import Remote, until
+from tests.trace import cut
 
 PROFILER = {"CUSTREAM_WINDOW": "profiler"}
 SOURCES = ["cupti", "events", "off"]
@@ -374,8 +375,8 @@ def test_ranges_over_the_edges(tmp_path):
     holds = {name: [i for i, e in enumerate(launches(trace)) if r["ts"] <= e["ts"] < end_of(r)] for name, r in ranges.items()}
     assert holds == {"before": [0, 1, 2, 3], "within": [1], "over": [2], "again": [3]}
     first, second = gaps(trace)
-    assert ranges["before"]["ts"] < end_of(first) and ranges["before"]["args"]["cs.note"] == "began while nothing was recorded"
-    assert second["ts"] < end_of(ranges["over"]) < end_of(second) and "cs.note" not in ranges["over"]["args"]
+    assert ranges["before"]["ts"] < end_of(first) and ranges["before"]["args"] == cut("began_unrecorded")
+    assert second["ts"] < end_of(ranges["over"]) < end_of(second) and ranges["over"]["args"] == {}
     assert second["ts"] < ranges["again"]["ts"] < end_of(second)
 
 
@@ -389,7 +390,7 @@ def test_range_of_another_thread_that_came_too_late(tmp_path):
     (inner,) = (e for e in trace.slices if e["cat"] == "user_annotation")
     assert (name, inner["name"]) == ("outside", "inside") and begin < end_of(gaps(trace)[0]) < end
     assert begin < inner["ts"] and end_of(inner) <= end
-    assert [e["args"].get("cs.note") for e in trace.events if e.get("name") == "outside"] == ["began while nothing was recorded", None]
+    assert [e["args"] for e in trace.events if e.get("name") == "outside"] == [cut("began_unrecorded"), {}]
 
 
 # ---- Files and processes ----

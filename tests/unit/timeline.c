@@ -371,7 +371,7 @@ TEST(a_range_of_the_process_goes_on_in_the_next_part)
     next_part();
     REQUIRE(trace_file_events("\"ph\":\"b\"", "", ends, 4) == 2 &&
             trace_file_events("\"ph\":\"e\"", "", ends, 4) == 1);
-    CHECK(strstr(ends[0], "goes on in the next part") && strstr(ends[0], "\"local\":5}") &&
+    CHECK(strstr(ends[0], "\"cs.cut\":\"goes_on\"") && strstr(ends[0], "\"local\":5}") &&
           ns_of(ends[0], "ts") == ns_at(40));
     process_range(CS_CALL_RANGE_START, 15, 6); /* another thread's ring */
     process_range(CS_CALL_RANGE_END, 50, 5);
@@ -393,7 +393,7 @@ TEST(a_range_of_the_process_that_nobody_ended)
     usleep(1000);
     cs_annotations_end();
     cs_annotations_end();
-    const char *end = trace_file_event("\"ph\":\"e\"", "\"open when the process ended\"");
+    const char *end = trace_file_event("\"ph\":\"e\"", "\"cs.cut\":\"process_ended\"");
     CHECK(strstr(end, "\"local\":5}") && ns_of(end, "ts") > ns_at(0));
     CHECK_IS(cs_totals.sum.recorded, 1);
 }
@@ -405,13 +405,13 @@ TEST(a_range_whose_push_was_lost_stands_beside_the_calls)
     struct cs_record r = {.begin = at(10), .end = at(20), .call = CS_CALL_RANGE_POP};
     cs_annotation_pack(r.value, &(struct cs_annotation){0}, (struct cs_annotation_record){.id = 1});
     record(r);
-    const char *first = trace_file_event("\"ph\":\"b\"", "\"cs.note\":\"its begin was lost\""),
+    const char *first = trace_file_event("\"ph\":\"b\"", "\"cs.cut\":\"begin_lost\""),
                *last = trace_file_event("\"ph\":\"e\"", "");
     CHECK(ns_of(first, "ts") == ns_at(10) && ns_of(last, "ts") == ns_at(20));
     push(30, 2);
     r.begin = at(32), r.end = at(40);
     record(r); /* another one's */
-    CHECK_IS(trace_file_count("\"cs.note\":\"its begin was lost\"", ""), 2);
+    CHECK_IS(trace_file_count("\"cs.cut\":\"begin_lost\"", ""), 2);
     CHECK_IS(cs_totals.sum.recorded, 3);
 }
 

@@ -3,6 +3,8 @@
 
 #include <yyjson.h>
 
+#include "tools/custream/trace/format.h"
+
 /* Async spans with lower ids are process ranges, others a thread's ranges that could not nest. */
 #define CROSSING_SPANS (UINT64_C(1) << 40)
 
@@ -39,15 +41,14 @@ void sums_free(struct sums *sums)
  * where it ends, a process's in the part where it begins. */
 static bool annotation_counts(const struct event *event)
 {
-    static const char *const goes_on[] = {
-        "goes on in the next part", "began in an earlier part, and goes on in the next"};
-    const char *note = yyjson_get_str(yyjson_obj_get(event->args, "cs.note"));
     if (event->phase == 'e' || event->phase == 'n') return false;
-    if (!note) return true;
+    const enum cs_cut cut = format_cut(yyjson_get_str(yyjson_obj_get(event->args, "cs.cut")),
+        yyjson_get_str(yyjson_obj_get(event->args, "cs.note")));
+    if (cut == CS_CUT_NONE) return true;
     const bool process_range = event->phase == 'b' && natural(yyjson_obj_get(event->object, "id2"),
                                                           "local") < CROSSING_SPANS;
-    if (process_range) return strcmp(note, "began in an earlier part") != 0;
-    return !is_one_of(note, goes_on, sizeof goes_on / sizeof *goes_on);
+    return process_range ? cut != CS_CUT_CONTINUED
+                         : cut != CS_CUT_GOES_ON && cut != CS_CUT_CONTINUED_GOES_ON;
 }
 
 static bool is_record(const struct event *event)

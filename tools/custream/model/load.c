@@ -3,6 +3,7 @@
 
 #include "tools/custream/lanes.h"
 #include "tools/custream/model/load.h"
+#include "tools/custream/trace/format.h"
 #include "tools/custream/trace/row.h"
 
 /* Adds a row to a table of the run. */
@@ -196,20 +197,30 @@ static void load_callback(struct run *run, const struct trace_row *row)
             stream, thread});
 }
 
-/* Whether a row has this note. A range that is longer than a part has a note in each part. */
-static bool has_note(const struct run *run, const struct trace_row *row, enum word note)
+/* A range that is longer than a part is cut in each part. */
+static enum cs_cut cut_of(const struct run *run, const struct trace_row *row)
 {
-    const text *words = run->loading->words, is = row_word(row, KEY_NOTE);
-    return is && (is == words[note] || is == words[WORD_BEGAN_AND_GOES_ON]);
+    const text key = row_word(row, KEY_CUT), note = row_word(row, KEY_NOTE);
+    return format_cut(key ? text_in(run, key) : NULL, note ? text_in(run, note) : NULL);
+}
+
+static bool is_continued(enum cs_cut cut)
+{
+    return cut == CS_CUT_CONTINUED || cut == CS_CUT_CONTINUED_GOES_ON;
+}
+
+static bool goes_on(enum cs_cut cut)
+{
+    return cut == CS_CUT_GOES_ON || cut == CS_CUT_CONTINUED_GOES_ON;
 }
 
 static void load_range(struct run *run, const struct trace_row *row)
 {
     const uint32_t thread = thread_of(run, row);
+    const enum cs_cut cut = cut_of(run, row);
     ADD(run, range,
         (struct range){begin_of(row), end_of(row), thread, row_word(row, KEY_NAME),
-            row_word(row, KEY_DOMAIN), 0, has_note(run, row, WORD_BEGAN_EARLIER),
-            has_note(run, row, WORD_GOES_ON), 0, 0});
+            row_word(row, KEY_DOMAIN), 0, is_continued(cut), goes_on(cut), 0, 0});
 }
 
 uint32_t run_open_range(const struct run *run, const struct trace_row *row)
@@ -228,12 +239,11 @@ static void load_range_end(struct run *run, const struct trace_row *row, bool be
         *at = (uint32_t)run->range_count;
         ADD(run, range,
             (struct range){begin_of(row), INT64_MAX, NONE, row_word(row, KEY_NAME),
-                row_word(row, KEY_DOMAIN), row_word(row, KEY_LOCAL),
-                has_note(run, row, WORD_BEGAN_EARLIER), false, row_word(row, KEY_NOTE),
-                (uint32_t)row_number(row, KEY_PID, 0)});
+                row_word(row, KEY_DOMAIN), row_word(row, KEY_LOCAL), is_continued(cut_of(run, row)),
+                false, row_word(row, KEY_NOTE), (uint32_t)row_number(row, KEY_PID, 0)});
     } else if (*at != NONE) {
         run->ranges[*at].end = begin_of(row);
-        run->ranges[*at].continues = has_note(run, row, WORD_GOES_ON);
+        run->ranges[*at].continues = goes_on(cut_of(run, row));
         *at = NONE;
     }
 }

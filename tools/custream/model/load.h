@@ -12,8 +12,6 @@
     WORD(WINDOW, "cs_window") WORD(NO_TIMES, "no GPU times") WORD(RANGE, "user_annotation") \
     WORD(LEGACY, "legacy default") WORD(PER_THREAD, "per-thread default") \
     WORD(PROCESS_NAME, "process_name") WORD(THREAD_NAME, "thread_name") \
-    WORD(GOES_ON, "goes on in the next part") WORD(BEGAN_EARLIER, "began in an earlier part") \
-    WORD(BEGAN_AND_GOES_ON, "began in an earlier part, and goes on in the next") \
     WORD(LIFE, "cs_stream")
 #define WORD_ENUMERATOR(word, spelled) WORD_##word,
 enum word { WORDS(WORD_ENUMERATOR) WORD_COUNT };

@@ -1,6 +1,7 @@
 #include "tools/custream/trace/format.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "shim/base/claim.h"
 #include "tools/custream/command.h"
@@ -27,6 +28,25 @@ const char *format_unknown(unsigned format)
     for (int i = 0; i < FORMAT_MEMBERS; i++)
         if (members[i].unknown && !format_says(format, i)) return members[i].unknown;
     return NULL;
+}
+
+/* What cs.note says in traces without cs.cut. Of the other notes no reader wants to know. */
+static const struct {
+    const char *note;
+    enum cs_cut cut;
+} older_cuts[] = {
+    {"goes on in the next part", CS_CUT_GOES_ON},
+    {"began in an earlier part", CS_CUT_CONTINUED},
+    {"began in an earlier part, and goes on in the next", CS_CUT_CONTINUED_GOES_ON},
+};
+
+enum cs_cut format_cut(const char *key, const char *note)
+{
+    for (int cut = CS_CUT_NONE + 1; key && cut < CS_CUTS; cut++)
+        if (!strcmp(key, cs_cut_info[cut].key)) return cut;
+    for (size_t i = 0; !key && note && i < CS_COUNT(older_cuts); i++)
+        if (!strcmp(note, older_cuts[i].note)) return older_cuts[i].cut;
+    return CS_CUT_NONE;
 }
 
 bool format_read(unsigned format, char *error, size_t size)

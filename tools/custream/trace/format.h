@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "shim/base/cut.h"
+
 enum format_member {
     FORMAT_NO_ROOM,
     FORMAT_WITHOUT_CALL_IN_ALL,
@@ -18,6 +20,10 @@ bool format_says(unsigned format, enum format_member member);
 
 /* Returns in words what the format does not say and a summary would show as 0; NULL: nothing. */
 const char *format_unknown(unsigned format);
+
+/* Tells how a range was cut, from its cs.cut and cs.note; NULL: the range has none. Older traces
+ * have cs.note alone. */
+enum cs_cut format_cut(const char *key, const char *note);
 
 /* Whether traces of the format are read; if not, `error` says so. 0: the trace names no format, and
  * counts as a trace of the oldest format. */

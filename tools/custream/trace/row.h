@@ -31,7 +31,7 @@
     ARG(LIBRARY, "library", WORD) ARG(THREAD, "thread", NUMBER) \
     ARG(DESTROYED, "destroyed", NUMBER) ARG(COUNT, "count", NUMBER) \
     ARG(GPU_WORK, "gpu_work", NUMBER) ARG(CAUSE, "cause", WORD) ARG(DOMAIN, "domain", WORD) \
-    ARG(DELAY, "delay_us", TIME) ARG(NOTE, "cs.note", WORD) \
+    ARG(DELAY, "delay_us", TIME) ARG(NOTE, "cs.note", WORD) ARG(CUT, "cs.cut", WORD) \
     ARG(BY_POLICY, "changed by policy", NUMBER) \
     ARG(CAPTURED, "cs.captured", NUMBER) ARG(ADDRESS, "address", WORD) \
     ARG(BLOCKED, "blocked_us", TIME) ARG(CPU, "cpu_us", TIME) ARG(CPU_END, "cpu_end_us", TIME) ARG(WAITED, "waited_us", TIME) \
