@@ -5,6 +5,7 @@ import os
 import pathlib
 import socket
 import subprocess
+import types
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "native"
 COMMAND = FOLDER / "custream"
@@ -96,22 +97,23 @@ def run(*words):
     return subprocess.run([COMMAND, *words], env=env, capture_output=True, text=True, check=False)
 
 
-def status():
-    """What `custream ctl PID status` says, by the library's own socket (shim/base/control.h): whether calls are recorded, and if not, why; the path of the trace. None where
-    nobody answers, as before the first CUDA call."""
+ASK, GOOD, FIELDS = "about", "ok", ("recording", "why_not", "trace")  # words of shim/base/control.def, as dev/check-layers sees to
+
+
+def about():
+    """The FIELDS of the library's own answer, by its socket (shim/base/control.h). None where nobody answers, as before the first CUDA call."""
     if not FUNCTIONS:
         return None
     with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
         peer.settimeout(20)
         peer.connect(f"\0custream/{os.readlink('/proc/self/ns/pid')}/{os.getpid()}")
-        peer.send(b"status")
-        answer = peer.recv(8192).decode("utf-8", "surrogateescape")
-        recording, _, rest = answer.removeprefix("ok recording: ").partition("; trace: ")
-        path = rest.rpartition("; recorded: ")[0]
-        return recording, None if path in ("", "none") else path
+        peer.send(ASK.encode())
+        said, *fields = peer.recv(8192).decode("utf-8", "surrogateescape").rstrip("\n").split("\t")
+        told = dict(field.split("=", 1) for field in fields)
+        return types.SimpleNamespace(**{name: told[name] for name in FIELDS}) if said == GOOD else None
     return None
 
 
 def trace_path():
-    said = status()
-    return said and said[1]
+    said = about()
+    return (said and said.trace) or None

@@ -23,7 +23,7 @@ def range_name(text):
 
 def mark():
     """What `stretch` wants to know of the time at which the range begins: the process's trace, and its bytes so far."""
-    whole = (_native.status() or (None, None))[1]
+    whole = _native.trace_path()
     try:
         return whole, os.path.getsize(whole) if whole else 0
     except OSError:
@@ -36,9 +36,10 @@ def stretch(name, path, since=(None, 0)):
     `since`: of mark(), before the range began. What the trace had by then takes no time.
     """
     recorded = _native.control("flush")
-    recording, whole = _native.status() or (None, None)
-    if recording not in (None, "on"):
-        raise CannotCut(f"recording is {recording}")
+    said = _native.about()
+    if said and said.recording == "0":
+        raise CannotCut(f"recording is off ({said.why_not})")
+    whole = said and said.trace
     if not whole:
         if os.environ.get("CUSTREAM_TRACE") == "off":
             raise CannotCut("nothing is recorded (CUSTREAM_TRACE=off)")

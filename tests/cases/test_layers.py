@@ -77,7 +77,7 @@ def test_events_are_spelled_in_one_place(root):
 @pytest.fixture
 def tree(root, tmp_path):
     """A copy of the sources, to plant violations in."""
-    for folder in ("include", "shim", "tools", "dev", "tests"):
+    for folder in ("include", "shim", "tools", "dev", "tests", "python"):
         shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "corpus"))
     return tmp_path
 
@@ -126,6 +126,7 @@ PLANTED = [
     ("dev/policy-doc/planted.c", '#include "shim/object/stream.h"\n', "dev/policy-doc/planted.c:1"),
     ("tests/fakecuda/planted.c", '#include "shim/object/vstream.h"\n', "tests/fakecuda/planted.c:1"),
     ("tests/apps/planted.c", '#include "shim/base/log.h"\n', "tests/apps/planted.c:1"),
+    ("python/custream/fleet/planted.py", "import socket\npeer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n", "python/custream/fleet/planted.py:1"),
     ("include/planted.h", '#include "shim/base/log.h"\n', "include/planted.h:1"),
     ("shim/wrap/planted.c", '#include "custream.h"\n#include "shim/base/compiler.h"\n#include <cuda.h>\n', None),
     ("shim/base/planted.c", '// #include "shim/api/object.h"\n', None),
@@ -152,6 +153,17 @@ def test_a_permit_that_nobody_needs(root, tree):
     """Who may open something else than a trace by these functions stands in a list, which does not outlive its reason."""
     (tree / "tools/custream/merge/clocks.c").write_text("int nothing;\n")
     assert check(root, tree) == ["tools/custream/merge/clocks.c:1: does not use yyjson_read_file, which MAY_OPEN in dev/check-layers permits"]
+
+
+def test_rows_that_python_says_get_other_names(root, tree):
+    table, python = tree / "shim/base/control.def", "python/custream/_native.py"
+    rows = table.read_text()
+    for row, other in (("REQUEST(about,", "REQUEST(tell,"), ("TEXT(trace)", "TEXT(file)"), ('(ok, "ok")', '(ok, "good")')):
+        assert row in rows
+        rows = rows.replace(row, other)
+    table.write_text(rows)
+    (number,) = (n for n, line in enumerate((root / python).read_text().splitlines(), 1) if line.startswith("ASK, "))
+    assert sorted(check(root, tree)) == [f'{python}:{number}: says "{word}", for which shim/base/control.def has no row' for word in ("about", "ok", "trace")]
 
 
 # What is added to a file of shim/api, and what must be said of that line; None where nothing must be.
