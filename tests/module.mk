@@ -17,15 +17,15 @@ $(B)/obj/tests/fakecuda/%.o: CFLAGS = -O1 $(DEBUG)
 $(B)/tests/%: private CFLAGS = $(TEST_CFLAGS)
 
 # Recipes are steps of their own make: what deps installs (headers, compilers) changes what the next step's makefiles see.
-deps deps-build:
-	@B=$(B) HEADERS=$(HEADERS) PYTHON=$(PYTHON) tools/deps.sh $(if $(findstring build,$@),build)
+deps deps-build deps-packages deps-python:
+	@B=$(B) HEADERS=$(HEADERS) PYTHON=$(PYTHON) tools/deps.sh $(patsubst deps-%,%,$(filter-out deps,$@))
 
-# The tests' tools come from the network while the compiler works. Of what debuggers are told, lines are enough: that takes a sixth less to compile, and the code is
-# the same.
+# What only the tests need is installed while GCC compiles, and what other compilers make waits for that (PACKAGES_READY). Of what debuggers are told, lines are
+# enough: that takes a sixth less to compile, and the code is the same.
 check: export DEBUG := $(if $(filter file,$(origin DEBUG)),-g1,$(DEBUG))
 check:
 	+$(MAKE) deps-build
-	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell expr $$(nproc) + 1)) deps wheel-parts other-compilers compiled-tests all test-programs
+	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell expr $$(nproc) + 2)) PACKAGES_READY=deps-packages deps-packages deps-python wheel-parts other-compilers compiled-tests all test-programs
 	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) -s wheel wheel-aarch64 deb
 	$(PYTEST) tests/cases -n $(PYTEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
@@ -44,12 +44,12 @@ endef
 $(eval $(call SLOW_WRAPPERS,O0))
 $(eval $(call SLOW_WRAPPERS,O1))
 
-.PHONY: deps-build test-programs compiled-tests other-compilers clang-products aarch64-products check-layers print-cuda-include mutants
+.PHONY: deps-build deps-packages deps-python test-programs compiled-tests other-compilers clang-products aarch64-products check-layers print-cuda-include mutants
 test-programs: $(TEST_PROGRAMS)
 $(TEST_PROGRAMS): | $(HEADERS_READY)
 
 # The Python files of the tests and Perfetto's trace processor, beside what else is compiled. The command says which cases of its options there are.
-compiled-tests: deps $(B)/custream
+compiled-tests: deps-python $(B)/custream
 	@mkdir -p $(B)
 	@$(PYTEST) tests/cases --collect-only > $(B)/collected.log || { cat $(B)/collected.log; exit 1; }
 	@$(VENV)/bin/python -c 'from tests.perfetto.engine import Engine; Engine().close()'
@@ -63,6 +63,7 @@ $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%:
 # Nobody debugs these, and a wheel is stripped. Clang's is optimized a little: that calls other functions of the C library.
 PRODUCTS := libcustream_shim.so libcustream_shim_dlsym.so
 other-compilers: clang-products aarch64-products
+clang-products aarch64-products: | $(PACKAGES_READY)
 clang-products:
 	+@$(MAKE) -s B=build/clang CC=clang CFLAGS=-O1 $(addprefix build/clang/,$(PRODUCTS))
 aarch64-products:

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what the machine lacks for building and testing custream: Debian packages, PyPI packages into build/venv,
 # NVIDIA's headers into build/cuda-headers. If nothing is missing, it returns at once. Run as `make deps`.
-# `deps.sh build` installs all Debian packages and the headers that compiling needs; the rest can follow while the compiler works.
+# `deps.sh build` installs only what GCC needs to compile. `deps.sh packages` and `deps.sh python` install the rest, both at once while the compiler works.
 #
 #   PYTHON  the interpreter that build/venv is made from (default: python3)
 #   B       the build folder (default: build)
@@ -14,11 +14,13 @@ REQUIREMENTS=tests/requirements.txt
 say() { echo "deps: $*"; }
 die() { echo "deps: $*" >&2; exit 1; }
 
-# Debian packages, for the build and then for the tests. On x86-64, qemu and the aarch64 compiler test the other architecture.
-packages() {
-    echo gcc make binutils libc6-dev libcjson-dev zlib1g-dev libelf-dev libmicrohttpd-dev
-    echo dpkg-dev pkg-config python3 python3-venv clang chromium chromium-driver fonts-dejavu-core strace
-    echo man-db manpages-dev groff mandoc zsh fish
+# Debian packages for GCC and for what comes from the network, a few dozen MB: packages_build. For the tests, a gigabyte: packages_tests. On x86-64, qemu and the
+# aarch64 compiler test the other architecture.
+packages_build() {
+    echo gcc make binutils libc6-dev libcjson-dev zlib1g-dev libelf-dev libmicrohttpd-dev dpkg-dev python3 python3-venv
+}
+packages_tests() {
+    echo pkg-config clang chromium chromium-driver fonts-dejavu-core strace man-db manpages-dev groff mandoc zsh fish
     if [ "$(uname -m)" = x86_64 ]; then
         echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
     fi
@@ -26,20 +28,21 @@ packages() {
 
 missing_packages() {
     local wanted installed
-    wanted=$(packages | tr ' ' '\n' | sort -u)
+    wanted=$(echo "$*" | tr ' ' '\n' | sort -u)
     # dpkg-query fails if it does not know a name, but lists the others.
     # shellcheck disable=SC2086
     installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii *//p' | sort -u || true)
     comm -23 <(echo "$wanted") <(echo "$installed") | paste -sd ' '
 }
 
+# Installs those of the named packages that are missing.
 install_packages() {
-    local missing sudo=
+    local missing sudo= log="$B/deps-apt-$mode.log"
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        say "not a Debian system: taking for granted what these packages hold: $(packages | paste -sd ' ')"
+        say "not a Debian system: taking for granted what these packages hold: $*"
         return
     fi
-    missing=$(missing_packages)
+    missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
     if [ "$(id -u)" != 0 ]; then
         sudo="sudo -n"
@@ -48,8 +51,8 @@ install_packages() {
     say "installing $missing"
     $sudo apt-get -qq update
     # shellcheck disable=SC2086
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=600 install -y --no-install-recommends $missing >"$B/deps-apt.log" 2>&1 ||
-        { tail -n 20 "$B/deps-apt.log" >&2; die "apt-get failed; its output is in $B/deps-apt.log"; }
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=600 install -y --no-install-recommends $missing >"$log" 2>&1 ||
+        { tail -n 20 "$log" >&2; die "apt-get failed; its output is in $log"; }
 }
 
 # Makes build/venv anew if the pinned list has changed or its interpreter does not run.
@@ -65,10 +68,15 @@ install_python() {
     echo "$wanted" >"$stamp"
 }
 
+mode=${1:-all}
 mkdir -p "$B"
-install_packages
-if [ "${1:-all}" = build ]; then
-    VENV="$B/venv" exec tools/headers.sh build
-fi
-install_python
-VENV="$B/venv" tools/headers.sh all
+# shellcheck disable=SC2046
+case $mode in
+    build) install_packages $(packages_build) ;;
+    packages) install_packages $(packages_tests) ;;
+    all) install_packages $(packages_build) $(packages_tests) ;;
+esac
+case $mode in
+    build) VENV="$B/venv" tools/headers.sh build ;;
+    python | all) install_python; VENV="$B/venv" tools/headers.sh all ;;
+esac

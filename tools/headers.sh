@@ -89,10 +89,6 @@ install() {
     local folder="$HEADERS/$1" work="$WORK/$1"
     shift
     echo "custream: getting from PyPI into $folder: $1"
-    if [ "$PIP_PYTHON" = venv ]; then
-        "$VENV_PYTHON" -m venv "$WORK/venv"
-        PIP_PYTHON=$WORK/venv/bin/python
-    fi
     mkdir -p "$work/flat"
     case $* in
         *--hash=*) flat_of_source "$@" ;;
@@ -125,7 +121,14 @@ find_pip
 mkdir -p "$HEADERS"
 WORK=$(mktemp -d "$HEADERS/tmp.XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
+if [ "$PIP_PYTHON" = venv ]; then
+    "$VENV_PYTHON" -m venv "$WORK/venv"
+    PIP_PYTHON=$WORK/venv/bin/python
+fi
+under_way=() # all at once: they mostly wait for the network
 for folder in "${!wanted[@]}"; do
     # shellcheck disable=SC2086
-    install "$folder" ${wanted[$folder]}
+    install "$folder" ${wanted[$folder]} &
+    under_way+=($!)
 done
+for one in "${under_way[@]}"; do wait "$one"; done

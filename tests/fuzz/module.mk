@@ -11,7 +11,7 @@ FUZZ_OBJ := $(filter-out $(foreach part,open live diff export,$(B)/obj/tools/cus
 
 # PROGRAM, the folder of its objects, how they are optimized.
 define FUZZ_PROGRAM
-$(2)/%.o: %.c Makefile tests/fuzz/module.mk $(HEADERS_READY)
+$(2)/%.o: %.c Makefile tests/fuzz/module.mk $(HEADERS_READY) | $(PACKAGES_READY)
 	@mkdir -p $$(@D)
 	clang $$(ALL_CFLAGS) $$(FUZZ_FLAGS) $(3) -MMD -MP -c $$< -o $$@
 $(1): $(FUZZ_OBJ:$(B)/obj/%=$(2)/%) $(2)/tests/fuzz/fuzz.o
