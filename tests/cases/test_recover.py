@@ -58,7 +58,7 @@ def assert_recovered(paths, counts):
     """Each file with that many rows becomes a whole one, with these rows and none else, which check accepts. None: nothing can be made of it."""
     status, said, complaints = run_all("recover", *paths)
     good = [path for path, count in zip(paths, counts, strict=True) if count is not None]
-    bad = [path for path in paths if path not in good]
+    bad = [path for path, count in zip(paths, counts, strict=True) if count is None]
     assert status == (2 if bad else 0)
     assert [line.split(": ")[1] for line in complaints] == [str(path) for path in bad]
     assert [line.split(":")[0] for line in said] == [str(recovered(path)) for path in good]
