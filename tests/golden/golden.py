@@ -62,7 +62,7 @@ perfetto_empty.pftrace perfetto_torn.pftrace""".split()
 CORPUS_OF_FUZZ = """begin.json correlation-out-of-range.json count-out-of-range.pftrace empty-header.pftrace empty-name.pftrace empty-slice.pftrace
 empty-text.pftrace no-time.json other-type-of-word.pftrace other-type.pftrace text-in-place-of-rank.json times-of-decades.pftrace
 torn.json torn.json.gz torn.pftrace""".split()
-BAD = ["breach.json", "no_trace.json", "empty.json", "letters.pftrace", "missing.json", *(f"bad/{name}" for name in CORPUS_OF_FUZZ)]
+BAD = ["breach.json", "no_trace.json", "empty.json", "letters.pftrace", "missing.json", *(f"bad/{name}" for name in CORPUS_OF_FUZZ), "overlap.json", "disorder.json"]
 MERGED = ["merged.json.gz"]
 PARTS = "rotated.1.json.gz rotated.2.json.gz rotated.json.gz"
 RANKS = "rank0.json.gz rank1.json.gz"
@@ -94,7 +94,7 @@ ROWS = [
     *each("check", "check TRACE", EVERY),
     *one("check/several", f"check {PARTS} breach.json empty.json torn.json.gz rank0.json.gz"),
     *each("report", "report TRACE", OURS[::2] + H200[:1] + TORN + FOREIGN + BAD + MERGED),
-    *each("report_json", "report --json TRACE", OURS + H200 + TORN + FOREIGN),
+    *each("report_json", "report --json TRACE", OURS + H200 + TORN + FOREIGN + ["overlap.json"]),
     *each("report_csv", "report --csv TRACE", ["timeline.json.gz", "captures.pftrace.gz", "waits.json.gz", "kineto_2024.json", "xla.json"]),
     *each("report_html", "report --html=page.html TRACE", ["streams.pftrace.gz", "kineto_2022.json.gz"], "page.html"),
     *each("report_brief", "report --brief TRACE", OURS[1::2] + H200[1:] + LARGE),
