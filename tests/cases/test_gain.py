@@ -6,6 +6,7 @@ import pytest
 from tests.handmade import custream
 from tests.tracestory import LEGACY, MAIN, Story
 
+MS = 1000  # microseconds
 BASE = "1760000000000000000"
 
 
@@ -140,3 +141,28 @@ def test_copies_in_one_direction_gain_nothing_from_more_streams(tmp_path):
         end = story.copy((LEGACY, 13)[i % 2], 3 * i, end, 1000)
     tables = json.loads(custream("report", "--json", written(tmp_path, "a.json", story)).stdout)["tables"]
     assert not {row["id"] for row in tables["findings"]} & {"CS101", "CS102", "CS114", "CS122"}, tables["findings"]
+
+
+def test_streams_that_take_turns_are_counted_once(tmp_path):
+    """Work on the legacy stream and a blocking one by turns, 1 ms each: side by side half of it is gained, not all but the first."""
+    story, end = Story(), 50
+    story.stream(LEGACY), story.stream(13, blocking=True)
+    for i in range(3):
+        end = story.kernel(LEGACY, 6 * i, end, 1 * MS, "a")
+        end = story.kernel(13, 6 * i + 3, end, 1 * MS, "b")
+    assert [(row["id"], row["gain_high_ns"]) for row in story.report(tmp_path)["findings"] if row["id"] in ("CS101", "CS102")] == [
+        ("CS101", pytest.approx(3_000_000, rel=0.01)), ("CS102", pytest.approx(3_000_000, rel=0.01))]
+
+
+REAL = ["demo-h200", "known-events-h200", "known-h200", "known-nodes-h200", "torch-streams-h200"]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_nothing_gains_more_than_the_time_that_it_comes_from(root, name):
+    """Traces of a real GPU: a finding gains less than the run took beside its longest kernel."""
+    done = custream("report", "--json", root / f"traces/{name}.json.gz")
+    tables = json.loads(done.stdout)["tables"]
+    longest = max(row["longest_ns"] for row in tables["kernels"])
+    for row in tables["findings"]:
+        if row["gain_high_ns"] is not None:
+            assert 0 <= row["gain_low_ns"] <= row["gain_high_ns"] <= tables["run"][0]["wall_ns"] - longest and row["gain_high_ns"], row

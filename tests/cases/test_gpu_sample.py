@@ -325,7 +325,7 @@ def test_a_kernel_that_no_sample_met(run_app):
     assert missed and all(row["times"] == 10 and row["mean_ns"] is None and row["about_total_ns"] is None and row["shortest_ns"] is None for row in missed)
 
 
-@pytest.mark.parametrize("section", ["devices", "idle", "idle_host", "serialized"])
+@pytest.mark.parametrize("section", ["devices", "idle", "idle_host"])
 def test_what_needs_all_work_is_absent(sampled, section):
     assert Report(sampled.trace)[section] == []
     text = " ".join(custream("report", "--section", section, sampled.trace).stdout.split())

@@ -162,7 +162,7 @@ static void idle_row(struct export *of, const struct idle *idle)
 
 static void model_rows(struct export *of)
 {
-    model_settle(&of->model, false);
+    model_settle(&of->model);
     for (size_t i = 0; i < of->model.run.stream_count; i++)
         if (of->model.run.streams[i].lived) stream_row(of, &of->model.run.streams[i]);
     for (size_t i = 0; i < of->model.idles.count; i++) idle_row(of, &of->model.idles.rows[i]);

@@ -9,7 +9,6 @@
  * - run_settle() puts the tables in order and ties works to calls (settle.c).
  * - order_make() tells when each piece of work could have begun and what held it until then
  * (order.c): the only model of stream order.
- * - overlap_make() finds work that was late while another stream was at work (overlap.c).
  * - idles_make() tells when nothing ran on each device, and why (idle.c).
  *
  * A model that is made is only read. views.h answers questions about a settled run; unfinished.h
@@ -376,60 +375,19 @@ struct idles {
 void idles_init(struct idles *idles, const struct run *run);
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds);
 
-/* --- overlap --- */
-
-/*
- * Why streams did not overlap: for each piece of work that began later than it could have, the
- * stream that was at work meanwhile, and what kept the two apart.
- *
- * All times are upper bounds: if the work had begun earlier, both would have shared the device, and
- * might have taken longer.
- */
-/* A piece of work that waited while another stream was at work. */
-struct late {
-    uint32_t work;
-    uint32_t behind;  /* the stream that was at work */
-    uint32_t during;  /* the last work of that stream that had begun when the wait ended */
-    enum cause cause; /* LEGACY, EVENT, COPY_ENGINE, DEVICE_FULL, HARDWARE_QUEUE, HOST, UNKNOWN */
-    int64_t lost;     /* ns of the work that could have run at the same time */
-};
-
-/* Two streams that ran one after the other for one cause. */
-struct pair {
-    uint32_t first, second; /* first: the stream that was at work; second: the stream that waited */
-    enum cause cause;
-    uint32_t times;
-    uint32_t late; /* index in `lates` of the work that lost the most */
-    int64_t lost;
-};
-
-struct overlap {
-    struct late *lates; /* in order of their work */
-    size_t late_count, late_capacity;
-    struct pair *pairs; /* pairs that seldom overlapped and lost much, the most expensive first */
-    size_t pair_count, pair_capacity;
-};
-
-/* Work that begins within this time after its release is not late: launches take up to 10 us. */
-enum { RELEASE_NS = 20000 };
-
-void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds,
-    const struct idles *idles);
-
 /* --- the whole model --- */
 
 struct model {
     struct run run;
     struct hold *holds; /* by work */
     struct idles idles;
-    struct overlap overlap;
 };
 
 void model_init(struct model *model);
 /* Empties the model for another run, and keeps the texts. */
 void model_begin_again(struct model *model);
-/* Makes all of the model after the last run_load(); the overlap only if `overlap` is true. */
-void model_settle(struct model *model, bool overlap);
+/* Makes all of the model after the last run_load(). */
+void model_settle(struct model *model);
 void model_free(struct model *model);
 
 #endif

@@ -176,12 +176,18 @@ static int64_t gap_of(const struct replay *r, const struct node *node, const str
     return gap;
 }
 
+/* Whether a change lets a piece of work begin as soon as nothing holds it. */
+static bool hurries(const struct node *node, const struct change *c)
+{
+    return (c->pinned && node->pageable) || (c->queues && node->late);
+}
+
 /* Returns the time between the end of all that a node is tied to and its begin. */
 static int64_t before_of(const struct replay *r, const struct node *node, const struct change *c)
 {
     if (node->kind == NODE_CALL) return gap_of(r, node, c);
     if (node->kind != NODE_WORK && node->kind != NODE_HOST_FUNCTION) return 0;
-    return c->pinned && node->pageable ? least(node->rest, LAUNCH_NS) : node->rest;
+    return hurries(node, c) ? least(node->rest, LAUNCH_NS) : node->rest;
 }
 
 static bool is_dropped(const struct replay *r, const struct tie *tie, const struct change *c)
@@ -202,9 +208,9 @@ static void node_ends(
 {
     for (uint32_t t = r->first[node]; t != NONE; t = r->ties[t].next) {
         const struct tie *tie = &r->ties[t];
-        const bool staged = change->pinned && r->nodes[tie->to].pageable;
-        const int64_t at = (tie->kind == TIE_ENQUEUE ? begin : end) +
-                           (staged ? least(tie->delay, LAUNCH_NS) : tie->delay);
+        const int64_t at =
+            (tie->kind == TIE_ENQUEUE ? begin : end) +
+            (hurries(&r->nodes[tie->to], change) ? least(tie->delay, LAUNCH_NS) : tie->delay);
         if (!is_dropped(r, tie, change) && at > r->ready[tie->to]) {
             r->ready[tie->to] = at;
             if (r->by) r->by[tie->to] = t;
@@ -363,6 +369,10 @@ bool replay_has_unknown(const struct replay *r)
             r->run->works[r->nodes[i].subject].kind == WORK_KERNEL)
             return true;
     return false;
+}
+bool replay_is_late(const struct replay *r, uint32_t work)
+{
+    return r->node_of[work] != NONE && r->nodes[r->node_of[work]].late;
 }
 int64_t replay_unexplained(const struct replay *r) { return r->unexplained; }
 

@@ -48,6 +48,7 @@ struct change {
     bool free_calls;  /* calls that allocate or free memory take no time */
     bool one_launch;  /* launches and short own code before them take no time, as in one graph */
     bool one_copy;    /* small copies, waits and short own code before them take no time */
+    bool queues;      /* work that was ready and had room begins at once */
     bool host_functions; /* host functions take no time */
     bool host;           /* calls and own code take no time; waits stay */
     enum { EVERYWHERE, OF_THREAD, OF_STREAM } where; /* which calls are changed */
@@ -103,6 +104,8 @@ double replay_scale(const struct replay *replay);
 bool replay_has_unknown(const struct replay *replay);
 /* Returns how often the thread went on because another thread's call had ended. */
 uint32_t replay_wakes(const struct replay *replay, uint32_t thread);
+/* Whether a piece of work began late, and no tie and no full device explains it. */
+bool replay_is_late(const struct replay *replay, uint32_t work);
 /* Returns the time, summed over all work, that no tie and no full device explains. */
 int64_t replay_unexplained(const struct replay *replay);
 

@@ -42,6 +42,7 @@ struct node {
     bool woken : 1;    /* CALL: its thread waited for another one, as it has a tie TIE_WAKE */
     bool in_row : 1;   /* CALL: it is in a row of launches that is worth a graph */
     bool outside : 1;  /* CALL: in the gap its thread waited for something outside CUDA */
+    bool late : 1;     /* WORK: no tie and no full device explains when it began */
     bool last : 1;     /* RETURN: its thread puts no more work on a GPU, so the wait has to stay */
 };
 

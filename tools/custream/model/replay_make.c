@@ -61,6 +61,7 @@ static void work_add(struct making *m, uint32_t index, uint32_t call_node,
         const struct node *was = &m->whole->nodes[m->whole->node_of[index]];
         m->replay->nodes[node].fills = was->fills;
         m->replay->nodes[node].rest = was->rest;
+        m->replay->nodes[node].late = was->late;
         way_of(m->replay, node)->delay = way_of(m->whole, m->whole->node_of[index])->delay;
         return;
     }

@@ -51,5 +51,8 @@ void room_judge(struct making *m, struct active *active, uint32_t index)
     if (ended && full) {
         if (node->rest > SKEW_NS) node->rest = SKEW_NS;
         way->delay = LAUNCH_NS - node->rest;
-    } else m->replay->unexplained += rest - SOON_NS;
+    } else {
+        m->replay->unexplained += rest - SOON_NS;
+        node->late = true;
+    }
 }

@@ -396,20 +396,17 @@ void model_begin_again(struct model *model)
     run_begin(&model->run, texts);
 }
 
-void model_settle(struct model *model, bool overlap)
+void model_settle(struct model *model)
 {
     const struct run *run = &model->run;
     run_settle(&model->run);
     model->holds = order_make(run);
     idles_init(&model->idles, run);
-    if (overlap) overlap_make(&model->overlap, run, model->holds, &model->idles);
     idles_make(&model->idles, run, model->holds);
 }
 
 void model_free(struct model *model)
 {
-    free(model->overlap.lates);
-    free(model->overlap.pairs);
     free(model->idles.rows);
     free(model->idles.devices);
     free(model->holds);

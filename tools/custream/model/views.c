@@ -118,36 +118,6 @@ bool call_waits(const struct call *call)
            (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
 }
 
-/* Returns the stream that the call waits for; NONE: not known, or the legacy default stream. That
- * stream waits for others itself, so the call may wait for any of these. */
-static uint32_t waited_for(
-    const struct run *run, const struct call *call, const struct numbers *recorded)
-{
-    if (call_kind(call) != CS_KIND_SYNC) return NONE;
-    const uint32_t stream = call->what ? numbers_get(recorded, call->what, NONE) : call->stream;
-    return stream != NONE && run->streams[stream].origin == ORIGIN_LEGACY ? NONE : stream;
-}
-
-struct host_wait *host_waits_make(const struct run *run)
-{
-    struct host_wait *waits = array_zeros(run->call_count, sizeof *waits);
-    struct host_wait *last = array_zeros(run->thread_count, sizeof *last); /* by thread */
-    struct numbers recorded = {0}; /* by event: the stream of its last record; NONE: not known */
-    for (size_t i = 0; i < run->thread_count; i++) last[i].call = NONE;
-    for (uint32_t i = 0; i < run->call_count; i++) {
-        const struct call *call = &run->calls[i];
-        waits[i] = last[call->thread];
-        if (call->result) continue;
-        if (call_how(call, CS_HOW_RECORDS) && call_kind(call) == CS_KIND_EVENT)
-            *numbers_at(&recorded, call->what, NONE) = call->external ? NONE : call->stream;
-        if (call_waits(call))
-            last[call->thread] = (struct host_wait){i, waited_for(run, call, &recorded)};
-    }
-    numbers_free(&recorded);
-    free(last);
-    return waits;
-}
-
 /* --- host functions --- */
 
 uint32_t *host_functions_of(const struct run *run)

@@ -27,15 +27,6 @@ struct untimed parts_untimed(const struct run *run);
  * the device holds at once. NAN: not known, or no kernel. */
 double kernel_fills(const struct run *run, const struct work *work);
 
-/* The host's last wait for the GPU before a call. */
-struct host_wait {
-    uint32_t call;   /* the last call before, on the same thread, that waited for the GPU; NONE */
-    uint32_t stream; /* the stream that `call` waited for; NONE: several, or not known */
-};
-
-/* Returns an array with a struct host_wait for each call of the run. The caller frees it. */
-struct host_wait *host_waits_make(const struct run *run);
-
 /* Whether the call waits for the GPU: a synchronisation, or a copy that may return only when it is
  * done. */
 bool call_waits(const struct call *call);

@@ -28,6 +28,7 @@ static const struct fixed {
     {"pinned and ahead",
         {.pinned = true, .one_copy = true, .without = 1 << TIE_WAIT_STREAM | 1 << TIE_WAIT_COPY},
         SPLIT_COPIES},
+    {"no queues", {.queues = true}, SPLIT_NONE},
     {"graph", {.one_launch = true}, SPLIT_NONE},
     {"own code=0", {.own_code = true}, SPLIT_NONE},
     {"no waits outside CUDA", {.outside = true}, SPLIT_NONE},
@@ -162,6 +163,7 @@ void change_add(struct change *to, const struct change *change)
     to->pinned |= change->pinned;
     to->free_calls |= change->free_calls;
     to->one_launch |= change->one_launch;
+    to->queues |= change->queues;
     to->host_functions |= change->host_functions;
     to->host |= change->host;
     to->one_copy |= change->one_copy;

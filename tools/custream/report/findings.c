@@ -43,7 +43,8 @@ const struct rule rules[] = {
         .remedy = "make them once and use them again; destroy them at the end"},
     {"CS111", "more streams had work at once than there are hardware queues", look_hardware_queues,
         PRICED,
-        .remedy = "use at most 8 streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32"},
+        .remedy = "use at most 8 streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32",
+        .experiment = {.words = "no queues"}},
     {"CS112", "priorities without effect", look_priorities, ANYWAY,
         .remedy =
             "ask for a priority in cuCtxGetStreamPriorityRange; it only counts while other streams "
@@ -140,16 +141,16 @@ static struct gain priced(struct findings *to, const struct subject *place, cons
     return gain;
 }
 
-void finding(struct findings *to, struct subject place, double bound, uint64_t times,
-    const char *format, ...)
+void finding(
+    struct findings *to, struct subject place, struct extent extent, const char *format, ...)
 {
     char evidence[EVIDENCE_MAX];
     va_list args;
-    struct find find = {.rule = to->rule, .low = NAN, .high = NAN, .times = times};
+    struct find find = {.rule = to->rule, .low = NAN, .high = NAN, .times = extent.times};
     struct find *last = to->count ? &to->rows[to->count - 1] : NULL;
     if (to->rule->experiment.words && !to->rule->experiment.narrow && last &&
         last->rule == to->rule) {
-        last->times += times; /* one experiment has changed all places */
+        last->times += extent.times; /* one experiment has changed all places */
         return;
     }
     if (to->rule->experiment.words) {
@@ -158,12 +159,12 @@ void finding(struct findings *to, struct subject place, double bound, uint64_t t
                                      ? priced(to, &place, to->rule->experiment.further)
                                      : gain;
         find.low = gain.low > 0 ? (double)gain.low : 0;
-        /* The further gain is of something else than was found, unless as much time was waited as
-         * it gains: two waits may hold the same time. */
-        const bool counts = more.high > gain.high &&
-                            ((double)gain.high >= to->worth || (double)more.high <= 1.2 * bound);
+        /* A further gain counts if the finding itself is worth it, or if the host waited there for
+         * about as long: two waits may hold the same time. */
+        const bool counts = more.high > gain.high && ((double)gain.high >= to->worth ||
+                                                         (double)more.high <= 1.2 * extent.waited);
         find.high = (double)(counts ? more.high : gain.high);
-    } else if (!isnan(bound)) find.low = 0, find.high = bound;
+    } else if (extent.most > 0) find.low = 0, find.high = extent.most;
     if (to->rule->shows == PRICED && !(find.high >= to->worth)) {
         if (to->replay) to->minor |= UINT64_C(1) << (to->rule - rules);
         return;

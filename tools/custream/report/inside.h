@@ -10,8 +10,8 @@ const char *sample_note(struct report *report, const struct run *run);
 
 /* A section reads the model and adds its tables. */
 typedef void section(struct report *report, const struct model *of);
-section section_run, section_idle, section_overlap, section_host, section_streams, section_work,
-    section_calls, section_ranges, section_steps, section_findings;
+section section_run, section_idle, section_host, section_streams, section_work, section_calls,
+    section_ranges, section_steps, section_findings;
 
 /* Adds the table "what_if": what the run would take with each of these changes. False: one of them
  * cannot be made; the message has been printed in `command`'s name. */
@@ -95,11 +95,18 @@ struct rule {
 extern const struct rule rules[];
 extern const size_t rule_count;
 
-/* Adds a find of the rule that looks now, with its evidence. One whose gain is not worth it is only
- * counted. `bound`, in ns: the most that it can gain, for a rule without an experiment; the time
- * that was waited, for one with a further experiment; or NAN. */
-void finding(struct findings *to, struct subject place, double bound, uint64_t times,
-    const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* The extent of what was found. Times are in ns; 0: the rule does not say. */
+struct extent {
+    uint64_t times;
+    double waited; /* how long the host waited there: a further experiment may gain as much */
+    double most;   /* the most that a find of a rule without an experiment can gain */
+};
+#define TIMES(number) ((struct extent){.times = (number), .waited = 0, .most = 0})
+
+/* Adds a find of the rule that looks now, with its evidence. A find whose gain is not worth it is
+ * only counted. */
+void finding(struct findings *to, struct subject place, struct extent extent, const char *format,
+    ...) __attribute__((format(printf, 4, 5)));
 
 /* Return names for evidence. A stream's name has its GPU, if there are several. */
 const char *find_stream(struct findings *to, uint32_t stream);

@@ -130,7 +130,6 @@ static void analyse(struct report *report, const struct model *of)
     section_run(report, of);
     section_running(report, &of->run);
     section_idle(report, of);
-    section_overlap(report, of);
     section_host(report, of);
     section_streams(report, of);
     section_work(report, of);
@@ -149,7 +148,7 @@ bool made_make(struct made *made, const char *command, char *const *files, int f
             model_free(&made->model);
             return false;
         }
-    model_settle(&made->model, true);
+    model_settle(&made->model);
     made->report = (struct report){0};
     analyse(&made->report, &made->model);
     return true;

@@ -43,7 +43,7 @@ static void report_makings(
     const bool in_a_loop = makings.between >= MANY_OBJECTS,
                never_destroyed = leaked >= MANY_OBJECTS && makings.between > GOES_OF_A_POOL;
     if (!in_a_loop && !never_destroyed) return;
-    finding(to, OF_WORDS(objects), NAN, in_a_loop ? makings.between : (uint64_t)leaked,
+    finding(to, OF_WORDS(objects), TIMES(in_a_loop ? makings.between : (uint64_t)leaked),
         "%lu %s made, %lu of them after streams were used since the one before; %.0f never "
         "destroyed",
         (unsigned long)makings.all, objects, (unsigned long)makings.between, leaked);
@@ -105,7 +105,7 @@ void look_spinning(struct findings *to)
         }
         end_spin(&spun, &spin);
         if (spun.loops)
-            finding(to, OF(THREAD, thread), NAN, spun.loops,
+            finding(to, OF(THREAD, thread), TIMES(spun.loops),
                 "queries: %lu, in %s of the thread's time", (unsigned long)spun.queries,
                 SHOWN(UNIT_NS, spun.time));
     }
@@ -140,7 +140,7 @@ void look_failed(struct findings *to)
     tallies_sort(&failures);
     for (size_t i = 0; i < failures.count; i++) {
         const struct call *first = &run->calls[(size_t)failures.rows[i].sum[0]];
-        finding(to, OF_WORDS(text_in(run, first->name)), NAN, failures.rows[i].times,
+        finding(to, OF_WORDS(text_in(run, first->name)), TIMES(failures.rows[i].times),
             "it returned %s, the first time to %s, %s after the trace's begin",
             text_in(run, first->result), find_thread(to, first->thread),
             SHOWN(UNIT_NS, first->begin - run->begin));
@@ -276,13 +276,13 @@ static void report_stale(struct findings *to, uint32_t stream, const struct bad_
 {
     const struct run *run = &to->of->run;
     if (tally->never)
-        finding(to, OF(STREAM, stream), NAN, tally->never,
+        finding(to, OF(STREAM, stream), TIMES(tally->never),
             "the event had not been recorded when the stream was told to wait for it, so it waits "
             "for nothing");
     if (tally->stale < STALE_TIMES) return;
     const struct bad_wait *last = &bads->rows[tally->last];
     const struct call *wait = &run->calls[last->call], *record = &run->calls[last->record];
-    finding(to, OF(STREAM, stream), NAN, tally->stale,
+    finding(to, OF(STREAM, stream), TIMES(tally->stale),
         "the stream had waited for the same record before; the last time it was event %u, "
         "recorded %s before on %s (work enqueued there since: %u)",
         wait->what, SHOWN(UNIT_NS, wait->begin - record->begin), find_stream(to, record->stream),
@@ -307,7 +307,8 @@ void look_idle_waits(struct findings *to)
     struct bad_stream *streams = bad_streams_make(&bads, to->of);
     for (uint32_t i = 0; i < run->stream_count; i++)
         if (streams[i].nothing)
-            finding(to, OF(STREAM, i), (double)streams[i].cost, streams[i].nothing,
+            finding(to, OF(STREAM, i),
+                (struct extent){streams[i].nothing, .waited = 0, .most = (double)streams[i].cost},
                 "waits, in idle time of the GPU, for records on the same stream or records that "
                 "the stream had waited for");
     free(streams);

@@ -21,7 +21,7 @@ void look_shared_streams(struct findings *to)
         if (streams.rows[s].sum[1] > 0 && (!most || most->sum[1] < streams.rows[s].sum[1]))
             most = &streams.rows[s];
     if (most)
-        finding(to, OF(STREAM, (uint32_t)most->key), NAN, most->times,
+        finding(to, OF(STREAM, (uint32_t)most->key), TIMES(most->times),
             "calls that enqueue work on this stream; %.0f of them by other threads than the first",
             most->sum[1]);
     tallies_free(&streams);
@@ -44,69 +44,11 @@ void look_small_kernels(struct findings *to)
     }
     tallies_sort(&streams);
     if (streams.count && streams.rows[0].times > 1)
-        finding(to, OF(STREAM, (uint32_t)streams.rows[0].key), NAN, streams.rows[0].times,
+        finding(to, OF(STREAM, (uint32_t)streams.rows[0].key), TIMES(streams.rows[0].times),
             "kernels that fill less than half of the GPU, %s on the average, ran for %s",
             SHOWN(UNIT_SHARE, streams.rows[0].sum[0] / (double)streams.rows[0].times),
             SHOWN(UNIT_NS, streams.rows[0].total));
     tallies_free(&streams);
-}
-
-/* --- CS120, CS122: what held work --- */
-
-/* Work that waited for work of another stream or kind. */
-struct held {
-    uint64_t times;
-    int64_t waited, longest;
-    uint32_t work; /* the one that waited longest */
-};
-
-static void held_add(struct held *held, const struct model *of, uint32_t index)
-{
-    const struct hold *hold = &of->holds[index];
-    const int64_t from = hold->enqueued, waited = hold->ready > from ? hold->ready - from : 0;
-    held->times++;
-    held->waited += waited;
-    if (waited < held->longest) return;
-    held->longest = waited;
-    held->work = index;
-}
-
-void look_events(struct findings *to)
-{
-    const struct model *of = to->of;
-    struct held held = {0};
-    for (uint32_t i = 0; i < of->run.work_count; i++)
-        if (of->holds[i].cause == CAUSE_EVENT && of->holds[i].blocker != NONE &&
-            of->holds[i].ready > of->holds[i].enqueued)
-            held_add(&held, of, i);
-    if (!held.times) return;
-    const struct work *work = &of->run.works[held.work],
-                      *blocker = &of->run.works[of->holds[held.work].blocker];
-    finding(to, OF(STREAM, work->stream), NAN, held.times,
-        "pieces of work waited by an event for work of another stream; the longest, %s, waited "
-        "for %s on %s",
-        work_label(to->report, &of->run, work), work_label(to->report, &of->run, blocker),
-        find_stream(to, blocker->stream));
-}
-
-void look_copies(struct findings *to)
-{
-    const struct model *of = to->of;
-    struct held held = {0};
-    for (uint32_t i = 0; i < of->run.work_count; i++) {
-        const struct hold *hold = &of->holds[i];
-        if (hold->cause != CAUSE_ORDER || hold->blocker == NONE || hold->ready <= hold->enqueued)
-            continue;
-        const enum work_kind kind = of->run.works[i].kind,
-                             before = of->run.works[hold->blocker].kind;
-        if (kind != before && (kind == WORK_COPY || before == WORK_COPY)) held_add(&held, of, i);
-    }
-    if (!held.times) return;
-    const struct work *work = &of->run.works[held.work],
-                      *blocker = &of->run.works[of->holds[held.work].blocker];
-    finding(to, OF(STREAM, work->stream), NAN, held.times,
-        "kernels waited for copies before them on their stream, or copies for kernels; %s for %s",
-        work_label(to->report, &of->run, work), work_label(to->report, &of->run, blocker));
 }
 
 /* --- CS123, CS124: if nothing else is found --- */
@@ -122,17 +64,17 @@ static bool is_found(const struct findings *to)
 
 /* How long kernels and graphs ran on a device in the run's steady part. */
 struct full {
+    int64_t covered; /* the time up to this moment is counted */
     int64_t busy, graphs;
     struct tallies kernels;
 };
 
-static void full_add(
-    struct full *full, const struct work *work, const struct steady *steady, int64_t *covered)
+static void full_add(struct full *full, const struct work *work, const struct steady *steady)
 {
     const int64_t end = work->end < steady->end ? work->end : steady->end,
-                  from = work->begin > *covered ? work->begin : *covered;
+                  from = work->begin > full->covered ? work->begin : full->covered;
     if ((work->kind != WORK_KERNEL && work->kind != WORK_GRAPH) || end <= from) return;
-    *covered = end;
+    full->covered = end;
     full->busy += end - from;
     if (work->kind == WORK_GRAPH) full->graphs += end - from;
     else tally_add(tally_of(&full->kernels, work->name), end - from);
@@ -144,12 +86,12 @@ static void full_report(struct findings *to, uint32_t device, struct full *full)
     const double length = (double)(to->steady.end - to->steady.begin);
     tallies_sort(&full->kernels);
     if (full->graphs > full->busy / 2)
-        finding(to, OF(DEVICE, device), NAN, 0,
+        finding(to, OF(DEVICE, device), TIMES(0),
             "graphs ran for %s of the run's steady part; what ran in them is in the trace with "
             "CUSTREAM_GRAPH=node",
             SHOWN(UNIT_SHARE, (double)full->graphs / length));
     else
-        finding(to, OF(DEVICE, device), NAN, full->kernels.rows[0].times,
+        finding(to, OF(DEVICE, device), TIMES(full->kernels.rows[0].times),
             "kernels ran for %s of the run's steady part; %s took %s of that",
             SHOWN(UNIT_SHARE, (double)full->busy / length),
             text_in(run, (text)full->kernels.rows[0].key),
@@ -160,16 +102,18 @@ void look_full(struct findings *to)
 {
     const double least = 0.9;
     const struct run *run = &to->of->run;
-    for (uint32_t d = 0; d < run->device_count && !is_found(to); d++) {
-        struct full full = {0};
-        int64_t covered = to->steady.begin;
-        for (size_t i = 0; i < run->work_count; i++)
-            if (work_device(run, &run->works[i]) == d)
-                full_add(&full, &run->works[i], &to->steady, &covered);
-        if ((double)full.busy >= least * (double)(to->steady.end - to->steady.begin) && full.busy)
-            full_report(to, d, &full);
-        tallies_free(&full.kernels);
+    if (is_found(to)) return;
+    struct full *fulls = array_zeros(run->device_count, sizeof *fulls);
+    for (uint32_t d = 0; d < run->device_count; d++) fulls[d].covered = to->steady.begin;
+    for (size_t i = 0; i < run->work_count; i++)
+        full_add(&fulls[work_device(run, &run->works[i])], &run->works[i], &to->steady);
+    for (uint32_t d = 0; d < run->device_count; d++) {
+        struct full *full = &fulls[d];
+        if (full->busy >= least * (double)(to->steady.end - to->steady.begin) && full->busy)
+            full_report(to, d, full);
+        tallies_free(&full->kernels);
     }
+    free(fulls);
 }
 
 /* Returns how long GPUs were idle in the steady part for the host, or for the way from it. */
@@ -197,7 +141,7 @@ void look_host(struct findings *to)
     }
     tallies_sort(&calls);
     if (calls.count)
-        finding(to, OF(DEVICE, run->streams[run->works[0].stream].device), NAN, run->call_count,
+        finding(to, OF(DEVICE, run->streams[run->works[0].stream].device), TIMES(run->call_count),
             "calls took %s, of which %s %s; the rest is the program's own code between them",
             SHOWN(UNIT_NS, took), text_in(run, (text)calls.rows[0].key),
             SHOWN(UNIT_NS, calls.rows[0].total));

@@ -29,10 +29,10 @@ static void look_calls(struct findings *to, const struct calls_rule *rule)
         const struct tally *tally = &places.rows[p];
         const uint32_t place = (uint32_t)tally->key;
         if (tally->times < rule->least) continue;
-        finding(to, rule->by_stream ? OF(STREAM, place) : OF(THREAD, place), (double)tally->total,
-            tally->times, "%s for %s, at most %s at once, in %s", rule->what,
-            SHOWN(UNIT_NS, tally->total), SHOWN(UNIT_NS, tally->longest),
-            text_in(run, run->calls[(size_t)tally->sum[0]].name));
+        finding(to, rule->by_stream ? OF(STREAM, place) : OF(THREAD, place),
+            (struct extent){.times = tally->times, .waited = (double)tally->total, .most = 0},
+            "%s for %s, at most %s at once, in %s", rule->what, SHOWN(UNIT_NS, tally->total),
+            SHOWN(UNIT_NS, tally->longest), text_in(run, run->calls[(size_t)tally->sum[0]].name));
     }
     tallies_free(&places);
 }
@@ -95,7 +95,7 @@ static void look_pageable_copies(struct findings *to, bool small)
         const struct tally *tally = &streams.rows[s];
         const double mean = tally->sum[0] / (double)tally->times;
         if ((tally->times >= MANY_COPIES && mean <= SMALL_BYTES) != small) continue;
-        finding(to, OF(STREAM, (uint32_t)tally->key), NAN, tally->times,
+        finding(to, OF(STREAM, (uint32_t)tally->key), TIMES(tally->times),
             "copies of pageable memory, %s in all%s%s, took %s (%s); their calls took %s of the "
             "host",
             SHOWN(UNIT_BYTES, tally->sum[0]), small ? ", each of about " : "",
@@ -148,7 +148,7 @@ void look_launches(struct findings *to)
         const struct tally *tally = &threads.rows[i];
         const double times = (double)tally->times;
         if (tally->times < MANY) continue;
-        finding(to, OF(THREAD, (uint32_t)tally->key), NAN, tally->times,
+        finding(to, OF(THREAD, (uint32_t)tally->key), TIMES(tally->times),
             "kernels of %s on the average; each took %s of the host to launch, and %s of its own "
             "code before",
             SHOWN(UNIT_NS, tally->sum[0] / times), SHOWN(UNIT_NS, tally_mean(tally)),
@@ -168,7 +168,7 @@ void look_host_functions(struct findings *to)
             tally_add(tally_of(&streams, run->callbacks[i].stream),
                 run->callbacks[i].end - run->callbacks[i].begin);
     for (size_t s = 0; s < streams.count; s++)
-        finding(to, OF(STREAM, (uint32_t)streams.rows[s].key), NAN, streams.rows[s].times,
+        finding(to, OF(STREAM, (uint32_t)streams.rows[s].key), TIMES(streams.rows[s].times),
             "host functions of this stream ran for %s, at most %s at once; work behind them waited",
             SHOWN(UNIT_NS, streams.rows[s].total), SHOWN(UNIT_NS, streams.rows[s].longest));
     tallies_free(&streams);
@@ -263,7 +263,7 @@ static void report_pauses(struct findings *to, struct subject place, const struc
     const uint32_t range =
         thread_range_at(ranges, run, before->thread, before->end + pauses->longest / 2, &until);
     const bool one = place.kind == PLACE_THREAD;
-    finding(to, place, NAN, pauses->times,
+    finding(to, place, TIMES(pauses->times),
         "%s for %s%s; the longest time took %s, between %s and %s%s%s%s%s",
         one ? "the thread made no call" : "the threads made no call, added up,",
         SHOWN(UNIT_NS, pauses->total), processor_time(to, pauses), SHOWN(UNIT_NS, pauses->longest),
@@ -314,7 +314,7 @@ void look_locks(struct findings *to)
         if (wakes > most) most = wakes, thread = t;
     }
     if (all < 2) return;
-    finding(to, OF(THREAD, thread), NAN, all,
+    finding(to, OF(THREAD, thread), TIMES(all),
         "threads made no call for %s or longer, and went on as soon as another thread's call had "
         "ended",
         SHOWN(UNIT_NS, OWN_CODE_NS));

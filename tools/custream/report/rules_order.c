@@ -1,177 +1,208 @@
-/* Rules about waits for the legacy default stream, and for hardware queues. */
+/* Rules about work that waited for other work: in its stream's order, for an event, for the legacy
+ * default stream, or for a hardware queue. */
+#include "tools/custream/model/replay.h"
 #include "tools/custream/report/inside.h"
 
-/* The loss of one place. Two pieces that are late at once lose the same time, which counts once. */
-struct toll {
-    int64_t covered; /* the time up to this moment is counted */
-    int64_t cost;
+/* Work that other work held for the same reason. */
+struct held {
     uint64_t times;
-    /* the indices in the model's lates and idles of the late work and the idle time that lost the
-     * most; NONE */
-    uint32_t late, idle;
-    /* for a rule about several streams: how many streams, and the last of these */
-    uint32_t streams, last;
+    int64_t longest;
+    uint32_t work; /* the one that waited longest */
 };
 
-struct search {
-    const struct run *run;
-    uint32_t *legacy; /* by stream: the legacy default stream of its context; NONE */
-    bool *seen;       /* by stream */
-    struct toll *tolls;
-};
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* A rule of this file: the cause that it counts, in late work and idle time, and its places. */
-struct order_rule {
-    enum cause cause;
-    bool idles; /* idle time counts too */
-    enum place { OF_LEGACY, OF_DEVICE, OF_BLOCKING /* by device */ } place;
-    const char *what;
-};
-
-static void add_late(struct toll *toll, const struct model *of, uint32_t number)
+/* Adds the work if its hold has this cause, and kept it waiting for other work. */
+static bool held_add(struct held *held, const struct model *of, uint32_t work, enum cause cause)
 {
-    const struct late *late = &of->overlap.lates[number];
-    const int64_t begin = of->run.works[late->work].begin,
-                  from = toll->covered > begin ? toll->covered : begin, to = begin + late->lost;
-    if (to > from) toll->cost += to - from, toll->covered = to;
-    if (toll->late == NONE || of->overlap.lates[toll->late].lost < late->lost) toll->late = number;
-    toll->times++;
+    const struct hold *hold = &of->holds[work];
+    const int64_t from =
+        cause == CAUSE_LEGACY ? later(hold->enqueued, hold->without_legacy) : hold->enqueued;
+    if (hold->cause != cause || hold->ready <= from) return false;
+    if (cause != CAUSE_LEGACY && hold->blocker == NONE) return false;
+    held->times++;
+    if (hold->ready - from < held->longest) return true;
+    held->longest = hold->ready - from;
+    held->work = work;
+    return true;
 }
 
-static int64_t idle_length(const struct idle *idle) { return idle->end - idle->begin; }
-
-static void add_idle(struct toll *toll, const struct model *of, uint32_t number)
+static void held_report(
+    struct findings *to, const struct held *held, struct subject place, const char *what)
 {
-    const struct idle *rows = of->idles.rows;
-    toll->cost += idle_length(&rows[number]);
-    if (toll->idle == NONE || idle_length(&rows[toll->idle]) < idle_length(&rows[number]))
-        toll->idle = number;
-    toll->times++;
+    const struct run *run = &to->of->run;
+    const uint32_t blocker = to->of->holds[held->work].blocker;
+    const struct work *work = &run->works[held->work],
+                      *before = blocker == NONE ? NULL : &run->works[blocker];
+    finding(to, place, TIMES(held->times), "%s; the longest, %s on %s, waited %s%s%s%s%s", what,
+        work_label(to->report, run, work), find_stream(to, work->stream),
+        SHOWN(UNIT_NS, held->longest), before ? " for " : "",
+        before ? work_label(to->report, run, before) : "", before ? " on " : "",
+        before ? find_stream(to, before->stream) : "");
 }
 
-/* Returns words about the late work or idle time that lost the most. */
-static const char *example(struct findings *to, const struct toll *toll)
+static struct subject stream_of(const struct findings *to, const struct held *held)
 {
-    const struct model *of = to->of;
-    const struct run *run = &of->run;
-    if (toll->late != NONE) {
-        const struct late *late = &of->overlap.lates[toll->late];
-        const struct work *work = &run->works[late->work];
-        return report_text(to->report,
-            "%s on %s waited while %s ran on %s, and could have begun %s earlier",
-            work_label(to->report, run, work), find_stream(to, work->stream),
-            work_label(to->report, run, &run->works[late->during]), find_stream(to, late->behind),
-            SHOWN(UNIT_NS, late->lost));
-    }
-    const struct idle *idle = &of->idles.rows[toll->idle];
-    const struct work *next = &run->works[idle->next];
-    return report_text(to->report, "the GPU was idle for %s before %s on %s",
-        SHOWN(UNIT_NS, idle_length(idle)), work_label(to->report, run, next),
-        find_stream(to, next->stream));
+    return OF(STREAM, to->of->run.works[held->work].stream);
 }
 
-/* Returns, by stream, the legacy default stream of its context; NONE: not known. */
-static uint32_t *legacy_streams(const struct run *run)
-{
-    uint32_t *legacy = array_none(run->stream_count);
-    for (uint32_t l = 0; l < run->stream_count; l++) {
-        const struct stream *is = &run->streams[l];
-        for (uint32_t i = 0; is->origin == ORIGIN_LEGACY && i < run->stream_count; i++) {
-            const struct stream *other = &run->streams[i];
-            const bool together =
-                other->device == is->device &&
-                (other->context == is->context || !other->context || !is->context);
-            if (together && (is->works || legacy[i] == NONE)) legacy[i] = l;
-        }
-    }
-    return legacy;
-}
+/* --- CS101, CS102: the legacy default stream --- */
 
-static bool by_device(const struct order_rule *rule) { return rule->place >= OF_DEVICE; }
-
-static void report_toll(
-    struct findings *to, const struct order_rule *rule, uint32_t place, const struct toll *toll)
+void look_legacy(struct findings *to)
 {
-    const struct subject where = by_device(rule) && toll->streams != 1
-                                     ? OF(DEVICE, place)
-                                     : OF(STREAM, by_device(rule) ? toll->last : place);
-    const char *such =
-        toll->streams ? report_text(to->report, " (such streams: %u)", toll->streams) : "";
-    finding(to, where, (double)toll->cost, toll->times, "%s%s: %s", rule->what, such,
-        example(to, toll));
+    const struct run *run = &to->of->run;
+    struct held held = {0};
+    uint32_t legacy = NONE;
+    size_t unused;
+    for (uint32_t i = 0; i < run->work_count; i++) held_add(&held, to->of, i, CAUSE_LEGACY);
+    if (!held.times) return;
+    uint32_t *domains = legacy_domains(run, &unused);
+    for (uint32_t s = 0; s < run->stream_count; s++)
+        if (run->streams[s].origin == ORIGIN_LEGACY &&
+            domains[s] == domains[run->works[held.work].stream] &&
+            (run->streams[s].works || legacy == NONE))
+            legacy = s;
+    free(domains);
+    held_report(to, &held, OF(STREAM, legacy), "work waited because of it alone");
 }
 
 static bool is_blocking(const struct run *run, uint32_t stream)
 {
-    const struct stream *is = stream == NONE ? NULL : &run->streams[stream];
-    return is && is->known && is->origin == ORIGIN_CREATED && !is->non_blocking;
-}
-
-/* Returns the stream or device to which the loss of stream `waiting` is counted; NONE: to none.
- * `other`: the stream for which it waited; NONE. OF_BLOCKING: the device of the blocking stream of
- * these two, of `waiting` if both are; counts that stream in the toll of the device. */
-static uint32_t place_of(struct search *s, enum place place, uint32_t waiting, uint32_t other)
-{
-    if (place == OF_LEGACY) return s->legacy[waiting];
-    const uint32_t stream = place == OF_DEVICE || is_blocking(s->run, waiting) ? waiting : other;
-    if (place == OF_BLOCKING && !is_blocking(s->run, stream)) return NONE;
-    const uint32_t device = s->run->streams[stream].device;
-    if (place == OF_BLOCKING) {
-        s->tolls[device].streams += !s->seen[stream];
-        s->tolls[device].last = stream;
-        s->seen[stream] = true;
-    }
-    return device;
-}
-
-static void look(struct findings *to, const struct order_rule *rule)
-{
-    const struct model *of = to->of;
-    const struct run *run = &of->run;
-    const size_t places = by_device(rule) ? run->device_count : run->stream_count;
-    struct search s = {run, legacy_streams(run), array_zeros(run->stream_count, sizeof(bool)),
-        array_zeros(places, sizeof *s.tolls)};
-    for (size_t p = 0; p < places; p++)
-        s.tolls[p] = (struct toll){.covered = INT64_MIN, .late = NONE, .idle = NONE};
-    for (uint32_t i = 0; i < of->overlap.late_count; i++) {
-        const struct late *late = &of->overlap.lates[i];
-        if (late->cause != rule->cause) continue;
-        const uint32_t place =
-            place_of(&s, rule->place, run->works[late->work].stream, late->behind);
-        if (place != NONE) add_late(&s.tolls[place], of, i);
-    }
-    for (uint32_t i = 0; rule->idles && i < of->idles.count; i++) {
-        const struct idle *idle = &of->idles.rows[i];
-        const uint32_t blocker = of->holds[idle->next].blocker;
-        if (idle->cause != rule->cause) continue;
-        const uint32_t place = place_of(&s, rule->place, run->works[idle->next].stream,
-            blocker == NONE ? NONE : run->works[blocker].stream);
-        if (place != NONE) add_idle(&s.tolls[place], of, i);
-    }
-    for (uint32_t p = 0; p < places; p++)
-        if (s.tolls[p].times) report_toll(to, rule, p, &s.tolls[p]);
-    free(s.legacy);
-    free(s.seen);
-    free(s.tolls);
-}
-
-/* --- the rules --- */
-
-void look_legacy(struct findings *to)
-{
-    look(
-        to, &(struct order_rule){CAUSE_LEGACY, true, OF_LEGACY, "work waited because of it alone"});
+    const struct stream *is = &run->streams[stream];
+    return is->known && is->origin == ORIGIN_CREATED && !is->non_blocking;
 }
 
 void look_blocking(struct findings *to)
 {
-    look(to, &(struct order_rule){CAUSE_LEGACY, true, OF_BLOCKING,
-                 "work waited because a stream is a blocking one"});
+    const struct run *run = &to->of->run;
+    struct held held = {0};
+    bool *seen = array_zeros(run->stream_count, sizeof *seen);
+    uint32_t streams = 0, stream = NONE;
+    for (uint32_t i = 0; i < run->work_count; i++) {
+        const uint32_t blocker = to->of->holds[i].blocker,
+                       before = blocker == NONE ? NONE : run->works[blocker].stream,
+                       own = run->works[i].stream, blocking = is_blocking(run, own) ? own : before;
+        if (blocking == NONE || !is_blocking(run, blocking) ||
+            !held_add(&held, to->of, i, CAUSE_LEGACY))
+            continue;
+        streams += !seen[blocking];
+        seen[stream = blocking] = true;
+    }
+    free(seen);
+    if (held.times)
+        held_report(to, &held,
+            streams > 1 ? OF(DEVICE, run->streams[stream].device) : OF(STREAM, stream),
+            report_text(to->report,
+                "work waited because a stream is a blocking one (such streams: %u)", streams));
+}
+
+/* --- CS111: hardware queues --- */
+
+/* Returns how many streams of the device had work that was enqueued and not done. `at` must not be
+ * earlier than in the call before. `next`: by stream, the place of its first work that is not done.
+ */
+static uint32_t streams_with_work(
+    const struct model *of, const struct groups *works, uint32_t *next, uint32_t device, int64_t at)
+{
+    const struct run *run = &of->run;
+    uint32_t streams = 0;
+    for (uint32_t s = 0; s < run->stream_count; s++) {
+        const uint32_t end = works->begins[s + 1];
+        if (run->streams[s].device != device) continue;
+        while (next[s] < end && run->works[works->members[next[s]]].end <= at) next[s]++;
+        streams += next[s] < end && of->holds[works->members[next[s]]].enqueued <= at;
+    }
+    return streams;
 }
 
 void look_hardware_queues(struct findings *to)
 {
+    enum { SOON_NS = 20000 }; /* work whose end made room ended up to so long before */
+    const struct run *run = &to->of->run;
+    struct tallies devices = {0};
+    if (!to->replay || run->stream_count <= HARDWARE_QUEUES) return;
+    struct groups works = GROUPS(run->stream_count, run->works, run->work_count, stream);
+    uint32_t *next = array_zeros(run->stream_count, sizeof *next);
+    memcpy(next, works.begins, run->stream_count * sizeof *next);
+    for (uint32_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        const struct hold *hold = &to->of->holds[i];
+        const uint32_t device = work_device(run, work);
+        if (replay_is_late(to->replay, i) && streams_with_work(to->of, &works, next, device,
+                                                 work->begin - SOON_NS) > HARDWARE_QUEUES)
+            tally_add(tally_of(&devices, device), work->begin - later(hold->enqueued, hold->ready));
+    }
     _Static_assert(HARDWARE_QUEUES == 8, "as the text says");
-    look(to, &(struct order_rule){CAUSE_HARDWARE_QUEUE, false, OF_DEVICE,
-                 "work was ready, and waited while more than 8 streams had work"});
+    for (size_t d = 0; d < devices.count; d++)
+        finding(to, OF(DEVICE, (uint32_t)devices.rows[d].key), TIMES(devices.rows[d].times),
+            "work was ready and had room, and waited while more than 8 streams had work, at most "
+            "for %s",
+            SHOWN(UNIT_NS, devices.rows[d].longest));
+    tallies_free(&devices);
+    groups_free(&works);
+    free(next);
+}
+
+/* --- CS120, CS122, CS114: events, and kinds of work on one stream --- */
+
+void look_events(struct findings *to)
+{
+    struct held held = {0};
+    for (uint32_t i = 0; i < to->of->run.work_count; i++) held_add(&held, to->of, i, CAUSE_EVENT);
+    if (held.times)
+        held_report(to, &held, stream_of(to, &held),
+            "pieces of work waited by an event for work of another stream");
+}
+
+void look_copies(struct findings *to)
+{
+    const struct work *works = to->of->run.works;
+    struct held held = {0};
+    for (uint32_t i = 0; i < to->of->run.work_count; i++) {
+        const uint32_t before = to->of->holds[i].blocker;
+        if (before != NONE && works[i].kind != works[before].kind &&
+            (works[i].kind == WORK_COPY || works[before].kind == WORK_COPY))
+            held_add(&held, to->of, i, CAUSE_ORDER);
+    }
+    if (held.times)
+        held_report(to, &held, stream_of(to, &held),
+            "kernels waited for copies before them on their stream, or copies for kernels");
+}
+
+/* Whether a copy is between host and device. Each of these two directions has an engine. */
+static bool crosses(const struct work *work)
+{
+    return work->kind == WORK_COPY && (work->way == CS_WAY_HtoD || work->way == CS_WAY_DtoH);
+}
+
+void look_copy_engines(struct findings *to)
+{
+    const struct run *run = &to->of->run;
+    struct held held = {0};
+    /* by device and direction: when the last copy so far ended */
+    int64_t(*ends)[CS_WAY_COUNT] = array_zeros(run->device_count, sizeof *ends);
+    bool *both = array_zeros(run->device_count, sizeof *both);
+    for (size_t d = 0; d < run->device_count; d++)
+        ends[d][CS_WAY_HtoD] = ends[d][CS_WAY_DtoH] = INT64_MIN;
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        const uint32_t device = work_device(run, work);
+        if (!crosses(work)) continue;
+        both[device] |= run->devices[device].copy_engines == 1 ||
+                        ends[device][CS_WAY_HtoD + CS_WAY_DtoH - work->way] > work->begin;
+        ends[device][work->way] = later(ends[device][work->way], work->end);
+    }
+    for (uint32_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        const uint32_t blocker = to->of->holds[i].blocker;
+        if (crosses(work) && !both[work_device(run, work)] && blocker != NONE &&
+            crosses(&run->works[blocker]) && run->works[blocker].way != work->way)
+            held_add(&held, to->of, i, CAUSE_ORDER);
+    }
+    if (held.times)
+        held_report(to, &held, stream_of(to, &held),
+            "copies waited in their stream for copies in the other direction; no two such copies "
+            "of the GPU overlapped");
+    free(ends);
+    free(both);
 }
