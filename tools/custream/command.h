@@ -41,8 +41,20 @@ char *kept(const char *text);
 /* Returns an array of UINT32_MAX (NONE in many files), or calls out_of_memory(). */
 uint32_t *array_none(size_t count);
 
+/* Free several pointers. */
+void free_each(void *const *pointers, size_t count);
+#define free_all(...) free_each((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
+
 /* The order of two numbers for qsort(): -1, 0 or 1. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+/* Defines a function for qsort(). `order` is the order of two rows, to which `a` and `b` point. */
+#define COMPARES(name, type, order) \
+    static int name(const void *left, const void *right) \
+    { \
+        const type *const a = left; \
+        const type *const b = right; \
+        return order; \
+    }
 /* The first `i` of [from, to) for which the expression `before` is false; `to`: it is true for all.
  * `before` names `i`, and must be true for all `i` below the first and false from there on. */
 #define FIRST_NOT(i, from, to, before) \

@@ -229,6 +229,11 @@ void *array_zeros(size_t count, size_t size)
     return room;
 }
 
+void free_each(void *const *pointers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) free(pointers[i]);
+}
+
 char *kept(const char *text)
 {
     char *copy = text ? strdup(text) : NULL;

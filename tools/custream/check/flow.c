@@ -6,13 +6,10 @@
 #define LINE(number) ((unsigned long long)(number))
 
 /* Orders flow ends: rows before slices with a bind_id; by id, then s, t, f, then by line. */
-static int flow_compare(const void *left, const void *right)
-{
-    static const char order[] = "stf";
-    const struct flow_end *a = left, *b = right;
-    return ORDER(a->bound, b->bound) ?: ORDER(a->id, b->id)
-        ?: ORDER(strchr(order, a->phase), strchr(order, b->phase)) ?: ORDER(a->line, b->line);
-}
+static const char phases[] = "stf";
+COMPARES(flow_compare, struct flow_end,
+    ORDER(a->bound, b->bound) ?: ORDER(a->id, b->id)
+        ?: ORDER(strchr(phases, a->phase), strchr(phases, b->phase)) ?: ORDER(a->line, b->line))
 
 static void flow_judge_place(struct check *check, const struct flow_end *end)
 {
@@ -80,12 +77,9 @@ uint64_t flows_complete(const struct check *check)
 /* --- async spans: a b and an e of one category, name, id and process; and streams' lives --- */
 
 /* Orders ends by span, then by time, then b before e, then by line. */
-static int async_compare(const void *left, const void *right)
-{
-    const struct async_end *a = left, *b = right;
-    return ORDER(a->span, b->span) ?: ORDER(a->ts, b->ts) ?: ORDER(a->phase, b->phase)
-        ?: ORDER(a->line, b->line);
-}
+COMPARES(async_compare, struct async_end,
+    ORDER(a->span, b->span) ?: ORDER(a->ts, b->ts) ?: ORDER(a->phase, b->phase)
+        ?: ORDER(a->line, b->line))
 
 void asyncs_judge(struct check *check, bool ended)
 {

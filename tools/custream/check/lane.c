@@ -26,11 +26,8 @@ void lanes_free(struct check *check)
     numbers_free(&check->lane_places);
 }
 
-static int slice_compare(const void *left, const void *right)
-{
-    const struct slice *a = left, *b = right;
-    return ORDER(a->ts, b->ts) ?: ORDER(b->end, a->end) ?: ORDER(a->line, b->line);
-}
+COMPARES(slice_compare, struct slice,
+    ORDER(a->ts, b->ts) ?: ORDER(b->end, a->end) ?: ORDER(a->line, b->line))
 
 void lanes_sort(struct check *check)
 {

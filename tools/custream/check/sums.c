@@ -28,12 +28,7 @@ static bool is_one_of(const char *word, const char *const *words, size_t n)
     return false;
 }
 
-void sums_free(struct sums *sums)
-{
-    free(sums->works);
-    free(sums->calls);
-    free(sums->gaps);
-}
+void sums_free(struct sums *sums) { free_all(sums->works, sums->calls, sums->gaps); }
 
 /* --- which rows are records --- */
 

@@ -91,19 +91,12 @@ static bool sample_agrees(const struct judged *j)
                j, 12, "totals.gpu.sample is %.15g, and the header's gpu_sample %.15g", said, began);
 }
 
-static int call_by_correlation(const void *left, const void *right)
-{
-    return ORDER(
-        ((const struct call *)left)->correlation, ((const struct call *)right)->correlation);
-}
+COMPARES(call_by_correlation, struct call, ORDER(a->correlation, b->correlation))
 
 /* Orders calls by device, stream and thread, then by time. */
-static int call_by_place(const void *left, const void *right)
-{
-    const struct call *a = left, *b = right;
-    return ORDER(a->device, b->device) ?: ORDER(a->stream, b->stream) ?: ORDER(a->tid, b->tid)
-        ?: ORDER(a->ts, b->ts);
-}
+COMPARES(call_by_place, struct call,
+    ORDER(a->device, b->device) ?: ORDER(a->stream, b->stream) ?: ORDER(a->tid, b->tid)
+        ?: ORDER(a->ts, b->ts))
 
 /* Finds the call of each piece of work. Returns how many pieces have no call in this file. */
 static uint64_t works_match(struct sums *sums)

@@ -119,10 +119,7 @@ void conversion_free(struct conversion *c)
 {
     if (c->packets) packets_free(c->packets);
     shapes_free(&c->shapes);
-    free(c->head.at);
-    free(c->tail.at);
-    free(c->row.at);
-    free(c);
+    free_all(c->head.at, c->tail.at, c->row.at, c);
 }
 
 enum json_step rows_convert(const char *from, unsigned how,

@@ -48,9 +48,7 @@ void comparison_free(struct comparison *comparison)
             free(comparison->entries[e].sides[side].values.values);
     for (size_t d = 0; d < comparison->device_count; d++)
         for (int side = 0; side < SIDES; side++) free(comparison->devices[d].sides[side]);
-    free(comparison->entries);
-    free(comparison->runs);
-    free(comparison->devices);
+    free_all(comparison->entries, comparison->runs, comparison->devices);
 }
 
 /* --- rows --- */
@@ -194,15 +192,8 @@ static void report_end(struct comparison *of, enum side side)
 
 /* --- after the last run --- */
 
-static int by_size(const void *a, const void *b)
-{
-    return ORDER(*(const double *)a, *(const double *)b);
-}
-
-static int by_span(const void *a, const void *b)
-{
-    return by_size(&((const struct device_run *)a)->span, &((const struct device_run *)b)->span);
-}
+COMPARES(by_size, double, ORDER(*a, *b))
+COMPARES(by_span, struct device_run, ORDER(a->span, b->span))
 
 /* Adds a span of 0 for each run in which a GPU did nothing, and sorts the runs. */
 static void devices_end(struct comparison *of, enum side side)

@@ -128,12 +128,8 @@ struct ranked {
     double weight; /* larger weights come first */
 };
 
-static int heavier_first(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
-    return x->entry > y->entry ? 1 : -1; /* equal weights: in the order of the reports */
-}
+/* Equal weights are in the order of the reports. */
+COMPARES(heavier_first, struct ranked, ORDER(b->weight, a->weight) ?: ORDER(a->entry, b->entry))
 
 /* Entries in the order of the output. */
 struct ranking {
@@ -218,9 +214,7 @@ static void differences(struct report *report, const struct comparison *of)
     struct table *table = changes_table(report, of, &perhaps, "perhaps", "What may have changed");
     table->note = "Times of the host differ from run to run. Four or more runs on each side, made "
                   "by turns, tell this from chance.";
-    free(changed.rows);
-    free(follows.rows);
-    free(perhaps.rows);
+    free_all(changed.rows, follows.rows, perhaps.rows);
 }
 
 static void findings_table(struct report *report, const struct comparison *of)

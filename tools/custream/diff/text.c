@@ -44,10 +44,7 @@ struct walls {
     double least, middle, most;
 };
 
-static int by_number(const void *a, const void *b)
-{
-    return ORDER(*(const double *)a, *(const double *)b);
-}
+COMPARES(by_number, double, ORDER(*a, *b))
 
 static struct walls walls_of(const struct table *runs, enum side side)
 {

@@ -39,10 +39,7 @@ static void functions_take(void *of, const struct section *section)
     }
 }
 
-static int by_begin(const void *a, const void *b)
-{
-    return ORDER(((const struct function *)a)->begin, ((const struct function *)b)->begin);
-}
+COMPARES(by_begin, struct function, ORDER(a->begin, b->begin))
 
 /* Returns the last function that begins at or before the address; NULL: none does. */
 static const struct function *function_at(const struct functions *functions, uint64_t address)

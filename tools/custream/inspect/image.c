@@ -36,10 +36,7 @@ void strings_print(struct strings *strings, const char *format, ...)
     free(text);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strverscmp(*(char *const *)a, *(char *const *)b);
-}
+COMPARES(by_text, char *const, strverscmp(*a, *b))
 
 void strings_sort(struct strings *strings)
 {
@@ -72,10 +69,7 @@ static struct api_call calls[] = {
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct api_call *)a)->name, ((const struct api_call *)b)->name);
-}
+COMPARES(by_name, struct api_call, strcmp(a->name, b->name))
 
 const struct api_call *api_find(const char *name)
 {
@@ -474,11 +468,7 @@ bool image_read(struct image *image, const char *path, char error[256])
 
 void image_free(struct image *image)
 {
-    free(image->path);
-    free(image->interpreter);
-    free(image->soname);
-    free(image->rpath);
-    free(image->runpath);
+    free_all(image->path, image->interpreter, image->soname, image->rpath, image->runpath);
     strings_free(&image->needed);
     strings_free(&image->gpu_code);
     for (int level = 0; level < API_LEVELS; level++)

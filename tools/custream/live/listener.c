@@ -94,11 +94,7 @@ static void listeners_hear(const char *command, struct listeners *listeners, boo
     }
 }
 
-static int by_pid(const void *left, const void *right)
-{
-    const struct listener *const *a = left, *const *b = right;
-    return ORDER((*a)->peer.pid, (*b)->peer.pid);
-}
+COMPARES(by_pid, struct listener *const, ORDER((*a)->peer.pid, (*b)->peer.pid))
 
 void listeners_find(const char *command, struct listeners *listeners)
 {

@@ -175,11 +175,7 @@ void rings_close(struct rings *rings)
 {
     if (!rings) return;
     if (rings->fd >= 0) close(rings->fd);
-    free(rings->texts.bytes);
-    free(rings->texts.of);
-    free(rings->buffer);
-    free(rings->packed);
-    free(rings);
+    free_all(rings->texts.bytes, rings->texts.of, rings->buffer, rings->packed, rings);
 }
 
 void rings_remove(struct rings *rings)

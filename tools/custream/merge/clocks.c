@@ -50,10 +50,7 @@ static bool clock_read(yyjson_val *in, struct clock *clock)
     return jumps_of(yyjson_obj_get(in, "jumps"), clock);
 }
 
-static int by_rank(const void *left, const void *right)
-{
-    return ORDER(((const struct clock *)left)->rank, ((const struct clock *)right)->rank);
-}
+COMPARES(by_rank, struct clock, ORDER(a->rank, b->rank))
 
 bool clocks_read(struct clocks *clocks, const char *path)
 {

@@ -301,19 +301,12 @@ static void processes_find(struct plan *plan)
 
 static const struct plan *sorted; /* for compare_processes(): qsort passes no further argument */
 
-static int compare_processes(const void *left, const void *right)
-{
-    const struct process *a = left, *b = right;
-    return (sorted->ranked ? ORDER(a->rank, b->rank) : 0)
-        ?: (sorted->align_start ? 0 : ORDER(a->base, b->base)) ?: ORDER(a->order, b->order);
-}
+COMPARES(compare_processes, struct process,
+    (sorted->ranked ? ORDER(a->rank, b->rank) : 0)
+        ?: (sorted->align_start ? 0 : ORDER(a->base, b->base)) ?: ORDER(a->order, b->order))
 
 /* Sorts by process, then by part. */
-static int compare_files(const void *left, const void *right)
-{
-    const struct file *a = left, *b = right;
-    return ORDER(a->process, b->process) ?: ORDER(a->part, b->part);
-}
+COMPARES(compare_files, struct file, ORDER(a->process, b->process) ?: ORDER(a->part, b->part))
 
 static void processes_sort(struct plan *plan)
 {

@@ -45,10 +45,7 @@ static uint64_t works_lost(const struct loss *loss)
 }
 static uint64_t calls_lost(const struct loss *loss) { return loss->calls; }
 
-static int by_size(const void *a, const void *b)
-{
-    return ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
-}
+COMPARES(by_size, uint64_t, ORDER(*a, *b))
 
 /* Returns the size of the largest loss in whose time causes are still told. Added up, the losses up
  * to this size are at most one in LOST_FEW of `all`, the number in the trace. */
@@ -282,8 +279,5 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
     thread_ranges_make(&m.ranges, run);
     for (uint32_t d = 0; d < run->device_count; d++) of_device(&m, d);
     thread_ranges_free(&m.ranges);
-    free(m.streams_used);
-    free(m.no_works.rows);
-    free(m.no_calls.rows);
-    free(m.ended);
+    free_all(m.streams_used, m.no_works.rows, m.no_calls.rows, m.ended);
 }

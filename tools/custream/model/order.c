@@ -161,10 +161,7 @@ struct ended {
     uint32_t work;
 };
 
-static int by_end(const void *a, const void *b)
-{
-    return ORDER(((const struct ended *)a)->at, ((const struct ended *)b)->at);
-}
+COMPARES(by_end, struct ended, ORDER(a->at, b->at))
 
 /* Sets the holds of a graph launch's nodes. The graph's edges are not known, so each node is held
  * by the last node that ended before it began, if any did. */
@@ -309,9 +306,6 @@ struct hold *order_make(const struct run *run)
     domains_make(&o);
     for (size_t i = 0; i < run->call_count; i++) order_call(&o, (uint32_t)i);
     numbers_free(&o.events);
-    free(o.records);
-    free(o.domains);
-    free(o.fronts);
-    free(o.callback_of);
+    free_all(o.records, o.domains, o.fronts, o.callback_of);
     return o.holds;
 }

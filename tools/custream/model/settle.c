@@ -57,22 +57,12 @@ BY_TIME(calls_by_time, call)
 BY_TIME(ranges_by_time, range)
 BY_TIME(losses_by_time, loss)
 
-static int callbacks_by_time(const void *a, const void *b)
-{
-    const struct callback *x = a, *y = b;
-    return by_time(x->enqueued, x->end, y->enqueued, y->end);
-}
+COMPARES(callbacks_by_time, struct callback, by_time(a->enqueued, a->end, b->enqueued, b->end))
 
-static int works_by_time(const void *a, const void *b)
-{
-    const struct work *x = a, *y = b;
-    return by_time(x->begin, -x->end, y->begin, -y->end); /* the shorter first */
-}
+/* the shorter first */
+COMPARES(works_by_time, struct work, by_time(a->begin, -a->end, b->begin, -b->end))
 
-static int parts_by_number(const void *a, const void *b)
-{
-    return ORDER(((const struct part *)a)->number, ((const struct part *)b)->number);
-}
+COMPARES(parts_by_number, struct part, ORDER(a->number, b->number))
 
 /* Sorts rows. Most tables are in order already, so this is tested first. */
 static void sort(void *rows, size_t count, size_t size, int (*order)(const void *, const void *))
@@ -88,10 +78,7 @@ struct tie {
     uint32_t correlation, call;
 };
 
-static int ties_by_number(const void *a, const void *b)
-{
-    return ORDER(((const struct tie *)a)->correlation, ((const struct tie *)b)->correlation);
-}
+COMPARES(ties_by_number, struct tie, ORDER(a->correlation, b->correlation))
 
 /* Returns the calls that have a correlation, sorted by it. Sets `work` of each call to 0. */
 static struct tie *ties_make(struct run *run, size_t *count)
@@ -407,8 +394,6 @@ void model_settle(struct model *model)
 
 void model_free(struct model *model)
 {
-    free(model->idles.rows);
-    free(model->idles.devices);
-    free(model->holds);
+    free_all(model->idles.rows, model->idles.devices, model->holds);
     run_free(&model->run);
 }

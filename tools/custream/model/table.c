@@ -119,11 +119,7 @@ void tally_add(struct tally *tally, int64_t duration)
 }
 
 /* Equal totals are in the order of their keys, so that the same file makes the same table. */
-static int longer_first(const void *a, const void *b)
-{
-    const struct tally *one = a, *other = b;
-    return ORDER(other->total, one->total) ?: ORDER(one->key, other->key);
-}
+COMPARES(longer_first, struct tally, ORDER(b->total, a->total) ?: ORDER(a->key, b->key))
 
 void tallies_sort(struct tallies *tallies)
 {

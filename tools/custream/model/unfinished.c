@@ -451,11 +451,9 @@ static void circles_find(struct unfinished *of, const struct queues *q)
 
 /* --- all unfinished streams --- */
 
-static int by_circle_and_call(const void *a, const void *b)
-{
-    const struct unfinished_stream *x = a, *y = b;
-    return ORDER(x->circle - 1, y->circle - 1) ?: ORDER(x->call, y->call); /* circle 0 comes last */
-}
+/* circle 0 comes last */
+COMPARES(by_circle_and_call, struct unfinished_stream,
+    ORDER(a->circle - 1, b->circle - 1) ?: ORDER(a->call, b->call))
 
 static void rows_index(struct unfinished *u)
 {

@@ -168,10 +168,7 @@ bool call_allocates(const struct run *run, const struct call *call)
 
 /* --- the steady part --- */
 
-static int by_length(const void *a, const void *b)
-{
-    return ORDER(*(const int64_t *)a, *(const int64_t *)b);
-}
+COMPARES(by_length, int64_t, ORDER(*a, *b))
 
 /* Returns the longest series of begins without a pause. A pause takes PAUSE_NS, PAUSE times the
  * middle time between two begins, and twice the OFTEN-th longest, or more: what is shorter, or
@@ -534,9 +531,7 @@ void concurrency_make(struct concurrency *concurrency, const struct run *run)
         work_begins(&sweep, work);
     }
     while (sweep.running.count) work_ends(&sweep);
-    free(sweep.running.heap);
-    free(sweep.devices);
-    free(sweep.depth);
+    free_all(sweep.running.heap, sweep.devices, sweep.depth);
 }
 
 void concurrency_free(struct concurrency *concurrency)

@@ -146,12 +146,7 @@ bool what_if_read(struct what_if *what, const struct run *run, const char *words
     return false;
 }
 
-void what_if_free(struct what_if *what)
-{
-    free(what->calls);
-    free(what->gaps);
-    free(what->scale);
-}
+void what_if_free(struct what_if *what) { free_all(what->calls, what->gaps, what->scale); }
 
 /* --- gains --- */
 

@@ -33,9 +33,7 @@ struct front {
 
 static void front_free(struct front *front)
 {
-    free(front->streams);
-    free(front->devices);
-    free(front->blocking);
+    free_all(front->streams, front->devices, front->blocking);
     numbers_free(&front->events);
     numbers_free(&front->recorded);
 }
@@ -149,10 +147,7 @@ static bool is_unseen(const struct run *run, const struct call *call)
     return !run_has_times(run);
 }
 
-static int by_callback_end(const void *a, const void *b)
-{
-    return ORDER(((const struct callback *)a)->end, ((const struct callback *)b)->end);
-}
+COMPARES(by_callback_end, struct callback, ORDER(a->end, b->end))
 
 static struct callback *callbacks_by_end(const struct run *run)
 {

@@ -115,11 +115,7 @@ static void around_make(struct around *around)
 
 static void around_free(struct around *around)
 {
-    free(around->row);
-    free(around->set[0]);
-    free(around->set[1]);
-    free(around->members);
-    free(around->begins);
+    free_all(around->row, around->set[0], around->set[1], around->members, around->begins);
 }
 
 /* Adds for each row how long any of its work ran. Works are in order of begin. */

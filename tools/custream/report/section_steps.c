@@ -265,11 +265,7 @@ static void thread_steps(struct steps *steps, uint32_t thread)
     numbers_free(&stems);
 }
 
-static int longest_first(const void *a, const void *b)
-{
-    const struct step *one = a, *other = b;
-    return ORDER(other->total, one->total) ?: ORDER(one->thread, other->thread);
-}
+COMPARES(longest_first, struct step, ORDER(b->total, a->total) ?: ORDER(a->thread, b->thread))
 
 /* Appends the thread's name to steps that several threads have under one name. */
 static void tell_threads(struct steps *steps)

@@ -487,7 +487,5 @@ bool json_take(struct json *json, int fd, const struct torn_more *more)
 void json_close(struct json *json)
 {
     reader_close(&json->reader);
-    free(json->held);
-    free(json->row.at);
-    free(json->pool);
+    free_all(json->held, json->row.at, json->pool);
 }

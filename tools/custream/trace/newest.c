@@ -31,17 +31,11 @@ static bool head_read(struct candidate *file)
     return head.ours;
 }
 
-static int newest_first(const void *left, const void *right)
-{
-    const struct candidate *a = left, *b = right;
-    return ORDER(b->written.tv_sec, a->written.tv_sec)
-        ?: ORDER(b->written.tv_nsec, a->written.tv_nsec) ?: strcmp(a->name, b->name);
-}
+COMPARES(newest_first, struct candidate,
+    ORDER(b->written.tv_sec, a->written.tv_sec) ?: ORDER(b->written.tv_nsec, a->written.tv_nsec)
+        ?: strcmp(a->name, b->name))
 
-static int by_part(const void *left, const void *right)
-{
-    return ORDER(((const struct candidate *)left)->part, ((const struct candidate *)right)->part);
-}
+COMPARES(by_part, struct candidate, ORDER(a->part, b->part))
 
 static bool is_part_of(const struct candidate *file, const struct candidate *found, size_t count)
 {

@@ -36,9 +36,7 @@ void torn_close(struct torn *torn)
 {
     if (torn->packed) inflateEnd(&torn->stream);
     if (torn->in) close(torn->fd);
-    free(torn->in);
-    free(torn->held);
-    free(torn->members);
+    free_all(torn->in, torn->held, torn->members);
 }
 
 static int fail(struct torn *torn, const char *why)
