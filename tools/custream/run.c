@@ -134,22 +134,16 @@ static bool is_named(const char *list, const char *path)
     return false;
 }
 
-/* Whether the path has a token that the loader would expand. */
-static bool has_token(const char *path)
-{
-    static const char *const tokens[] = {
-        "$ORIGIN", "${ORIGIN}", "$LIB", "${LIB}", "$PLATFORM", "${PLATFORM}"};
-    for (size_t i = 0; i < CS_COUNT(tokens); i++)
-        if (strstr(path, tokens[i])) return true;
-    return false;
-}
-
 /* Puts the library before other preloaded ones, unless the user has chosen its place. */
 static bool shim_preload(void)
 {
+    static const char *const tokens[] = {
+        "$ORIGIN", "${ORIGIN}", "$LIB", "${LIB}", "$PLATFORM", "${PLATFORM}"};
     char path[PATH_MAX], *value;
     if (!shim_find(path)) return false;
-    if (strpbrk(path, ": \t") || has_token(path)) {
+    bool expands = false; /* the loader would put something in place of a token */
+    for (size_t i = 0; i < CS_COUNT(tokens); i++) expands |= strstr(path, tokens[i]) != NULL;
+    if (strpbrk(path, ": \t") || expands) {
         complain("custream run",
             "%s: a path with a colon, a space or a $ that the loader expands cannot "
             "be preloaded",

@@ -134,6 +134,12 @@ bool text_ends(const char *text, const char *ending)
     return length >= tail && !strcmp(text + length - tail, ending);
 }
 
+bool text_is_one_of(const char *text, const char *const *those, size_t count)
+{
+    while (count && strcmp(text, those[count - 1])) count--;
+    return count;
+}
+
 int text_columns(const char *text) { return columns_until(text, text + strlen(text)); }
 void text_put(FILE *file, const char *text) { put_until(file, text, text + strlen(text)); }
 

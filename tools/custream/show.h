@@ -46,6 +46,10 @@ struct glyph {
 const char *glyph_next(const char *at, struct glyph *glyph);
 
 bool text_ends(const char *text, const char *ending);
+/* Whether a text is one of those that follow. */
+bool text_is_one_of(const char *text, const char *const *those, size_t count);
+#define ONE_OF(text, ...) text_is_one_of(text, (const char *const[]){__VA_ARGS__}, \
+    sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 int text_columns(const char *text); /* how many columns of a terminal the text takes */
 void text_put(FILE *file, const char *text);
 enum cut { CUT_MIDDLE, CUT_END };

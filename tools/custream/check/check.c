@@ -36,15 +36,6 @@ static enum check_end useless(struct check *check, const char *why)
     return CHECK_USELESS;
 }
 
-/* Judges that a blank follows the colon behind "rank": HTA searches for "rank":\s+(\d+). */
-static bool rank_judge(struct check *check, const struct json *json, const char *text)
-{
-    const char *rank =
-        check->packets || strcmp(json->name, "distributedInfo") ? NULL : strstr(text, "\"rank\":");
-    return !rank || isspace((unsigned char)rank[7]) ||
-           check_breach(check, json->line, 7, "\"rank\": needs a space behind it, for HTA");
-}
-
 /* Takes a member of the header or the trailer into check->whole. */
 static bool member_take(struct check *check, struct json *json)
 {
@@ -53,10 +44,14 @@ static bool member_take(struct check *check, struct json *json)
     char *text = strndup(at, length);
     if (!text) out_of_memory();
     cJSON *value = cJSON_Parse(text);
-    const bool good = !value
-                          ? check_breach(check, json->line, 9, "%s is nested too deep", json->name)
-                          : rank_judge(check, json, text) &&
-                                cJSON_AddItemToObject(check->whole, json->name, value);
+    bool good = value || check_breach(check, json->line, 9, "%s is nested too deep", json->name);
+    /* HTA searches for "rank":\s+(\d+) */
+    const char *rank =
+        check->packets || strcmp(json->name, "distributedInfo") ? NULL : strstr(text, "\"rank\":");
+    if (good && rank && !isspace((unsigned char)rank[7]))
+        good = check_breach(check, json->line, 7, "\"rank\": needs a space behind it, for HTA");
+    if (!good) cJSON_Delete(value);
+    else cJSON_AddItemToObject(check->whole, json->name, value);
     free(text);
     if (json->rows_end_line) check->trailer_bytes += length;
     return good;
@@ -85,13 +80,6 @@ static bool header_judge(struct check *check, const struct json *json)
                "the header has no baseTimeNanoseconds");
 }
 
-static enum check_end broken(struct check *check, const struct json *json)
-{
-    if (!json->fault_line) return useless(check, json->error);
-    check_breach(check, json->fault_line, json->fault_in_number ? 1 : 9, "%s", json->fault);
-    return CHECK_BROKEN;
-}
-
 static enum check_end torn(struct check *check, const struct json *json)
 {
     const char *where = json->reader.torn.where;
@@ -103,14 +91,6 @@ static enum check_end torn(struct check *check, const struct json *json)
                   : json->reader.cut && where ? where
                                               : "the list of events does not end";
     return CHECK_TORN;
-}
-
-static bool value_judge(struct check *check, struct json *json, enum json_step step)
-{
-    if (json_has_null(json)) return check_breach(check, json->line, 1, "null");
-    if (step == JSON_MEMBER) return member_take(check, json);
-    return (check->events || header_judge(check, json)) &&
-           check_event(check, json->line, json->value);
 }
 
 static enum check_end trailer_judge(struct check *check, const struct json *json)
@@ -131,27 +111,21 @@ enum check_end check_read(struct check *check, struct json *json)
     json->strict = true;
     check->packets = reader_is_packets(&json->reader);
     if (!(check->whole = cJSON_CreateObject())) out_of_memory();
-    while ((step = json_next(json)) == JSON_ROW || step == JSON_MEMBER)
-        if (!value_judge(check, json, step)) return *check->state ? CHECK_USELESS : CHECK_BROKEN;
-    return step == JSON_END   ? trailer_judge(check, json)
-           : step == JSON_CUT ? torn(check, json)
-                              : broken(check, json);
+    while ((step = json_next(json)) == JSON_ROW || step == JSON_MEMBER) {
+        const bool good = json_has_null(json)   ? check_breach(check, json->line, 1, "null")
+                          : step == JSON_MEMBER ? member_take(check, json)
+                                                : (check->events || header_judge(check, json)) &&
+                                                      check_event(check, json->line, json->value);
+        if (!good) return *check->state ? CHECK_USELESS : CHECK_BROKEN;
+    }
+    if (step == JSON_END) return trailer_judge(check, json);
+    if (step == JSON_CUT) return torn(check, json);
+    if (!json->fault_line) return useless(check, json->error);
+    check_breach(check, json->fault_line, json->fault_in_number ? 1 : 9, "%s", json->fault);
+    return CHECK_BROKEN;
 }
 
 /* --- the verdict in words --- */
-
-static void summary(const struct check *check)
-{
-    uint64_t threads = 0, lanes = 0;
-    for (size_t i = 0; i < check->lane_count; i++) {
-        const struct lane *lane = check->lanes[i];
-        if (lane->first_event) *(lane->gpu != TRACE_NO_GPU ? &lanes : &threads) += 1;
-    }
-    printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, %s\n",
-        check->path, check->state, (unsigned long long)check->events,
-        (unsigned long long)check->slices, (unsigned long long)flows_complete(check),
-        (unsigned long long)threads, (unsigned long long)lanes, check->losses);
-}
 
 /* Judges the rules on several events, also after a breach: lower lines may break them. */
 static void judge_all(struct check *check, enum check_end end)
@@ -173,7 +147,17 @@ static int say(const struct check *check, enum check_end end)
             check->breach.rule, check->breach.what);
         return STATUS_BROKEN;
     }
-    if (end == CHECK_WHOLE) return summary(check), STATUS_OK;
+    if (end == CHECK_WHOLE) {
+        uint64_t threads = 0, lanes = 0;
+        for (size_t i = 0; i < check->lane_count; i++)
+            if (check->lanes[i]->first_event)
+                ++*(check->lanes[i]->gpu != TRACE_NO_GPU ? &lanes : &threads);
+        printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, %s\n",
+            check->path, check->state, (unsigned long long)check->events,
+            (unsigned long long)check->slices, (unsigned long long)flows_complete(check),
+            (unsigned long long)threads, (unsigned long long)lanes, check->losses);
+        return STATUS_OK;
+    }
     const bool one = check->events == 1;
     return complain("custream check",
         "%s: truncated: %s, as when a process is killed while it writes. The %llu event%s before "

@@ -12,7 +12,7 @@
 
 /* The lanes on which rows of a category may lie. */
 enum place { ANYWHERE, ON_HOST, ON_GPU, ON_SYNC_LANE };
-static const struct category {
+static const struct {
     const char *name;
     enum place place;
 } categories[] = {
@@ -36,13 +36,6 @@ static const struct category {
     {"cs_audit", ANYWHERE},
     {"cs_window", ON_HOST},
 };
-
-static const struct category *category_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
-        if (!strcmp(categories[i].name, name)) return &categories[i];
-    return NULL;
-}
 
 #define BREACH(event, rule, ...) check_breach((event)->check, (event)->line, rule, __VA_ARGS__)
 
@@ -200,8 +193,12 @@ static bool judge_category(const struct event *event)
 {
     const bool in_flow = strchr("stf", event->phase);
     if (!*event->category) return BREACH(event, 8, "no cat");
-    const struct category *category = category_find(event->category);
-    if (!category) return BREACH(event, 8, "unknown cat \"%.60s\"", event->category);
+    size_t c = 0;
+    while (
+        c < sizeof categories / sizeof *categories && strcmp(categories[c].name, event->category))
+        c++;
+    if (c == sizeof categories / sizeof *categories)
+        return BREACH(event, 8, "unknown cat \"%.60s\"", event->category);
     if (in_flow && strcmp(event->category, "cs_dep"))
         return BREACH(event, 8, "cat \"%s\" is none of flows", event->category);
     if (!strcmp(event->category, "cs_audit")) {
@@ -211,7 +208,7 @@ static bool judge_category(const struct event *event)
             return BREACH(event, 8, "a cs_audit row without a known args.verdict");
         event->check->hazards += hazard;
     }
-    return in_flow || judge_place(event, category->place);
+    return in_flow || judge_place(event, categories[c].place);
 }
 
 static bool flow_add(const struct event *event, uint64_t id, char phase, bool bound)
@@ -315,21 +312,6 @@ static bool judge_life(const struct event *event)
     return async_add(event, hash_text(0xcbf29ce484222325, life), begins ? 'b' : 'e', true);
 }
 
-static bool judge_by_phase(struct event *event)
-{
-    switch (event->phase) {
-    case 'i': return strcmp(event->category, "cs_stream") || judge_life(event);
-    case 'X': return judge_slice(event);
-    case 's':
-    case 't':
-    case 'f': return judge_flow(event);
-    case 'b':
-    case 'n':
-    case 'e': return judge_async(event);
-    }
-    return true;
-}
-
 /* Judges an event with a time, which is any but metadata. */
 static bool judge_timed(struct event *event)
 {
@@ -340,12 +322,17 @@ static bool judge_timed(struct event *event)
     if (event->lane->gpu != TRACE_NO_GPU && !lane->named)
         return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
     if (event->phase == 'C') return judge_counter(event);
-    return judge_category(event) && judge_by_phase(event) && sums_row(event);
+    if (!judge_category(event)) return false;
+    const bool is_life = event->phase == 'i' && !strcmp(event->category, "cs_stream");
+    return (!is_life || judge_life(event)) && (event->phase != 'X' || judge_slice(event)) &&
+           (!strchr("stf", event->phase) || judge_flow(event)) &&
+           (!strchr("bne", event->phase) || judge_async(event)) && sums_row(event);
 }
 
-static bool judge(struct event *event)
+bool check_event(struct check *check, uint64_t line, yyjson_val *object)
 {
-    yyjson_val *const object = event->object;
+    struct event is = {.check = check, .line = line, .object = object}, *event = &is;
+    check->events++;
     if (!yyjson_is_obj(object)) return BREACH(event, 9, "not an object");
     event->args = yyjson_obj_get(object, "args");
     if (!judge_members(event, object)) return false;
@@ -361,11 +348,4 @@ static bool judge(struct event *event)
     if (!judge_id(event, "pid", &event->pid) || !judge_id(event, "tid", &event->tid)) return false;
     if (!event->tid) return BREACH(event, 2, "tid is 0, which Perfetto turns into the pid");
     return event->phase == 'M' ? judge_metadata(event) : judge_timed(event);
-}
-
-bool check_event(struct check *check, uint64_t line, yyjson_val *object)
-{
-    struct event event = {.check = check, .line = line, .object = object};
-    check->events++;
-    return judge(&event);
 }

@@ -21,13 +21,6 @@ static uint64_t natural(yyjson_val *object, const char *name)
     return number;
 }
 
-static bool is_one_of(const char *word, const char *const *words, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(word, words[i])) return true;
-    return false;
-}
-
 void sums_free(struct sums *sums) { free_all(sums->works, sums->calls, sums->gaps); }
 
 /* --- which rows are records --- */
@@ -44,15 +37,6 @@ static bool annotation_counts(const struct event *event)
                                                           "local") < CROSSING_SPANS;
     return process_range ? cut != CS_CUT_CONTINUED
                          : cut != CS_CUT_GOES_ON && cut != CS_CUT_CONTINUED_GOES_ON;
-}
-
-static bool is_record(const struct event *event)
-{
-    static const char *const slices[] = {"cuda_driver", "cuda_runtime", "cs_callback", "cs_policy"};
-    if (!strcmp(event->category, "user_annotation"))
-        return strchr("XiIb", event->phase) && annotation_counts(event);
-    return event->phase == 'X' &&
-           is_one_of(event->category, slices, sizeof slices / sizeof *slices);
 }
 
 /* --- calls and work --- */
@@ -114,7 +98,10 @@ static bool loss_add(const struct event *event)
 bool sums_row(const struct event *event)
 {
     struct sums *sums = &event->check->sums;
-    sums->recorded += is_record(event);
+    sums->recorded += !strcmp(event->category, "user_annotation")
+                          ? strchr("XiIb", event->phase) && annotation_counts(event)
+                          : event->phase == 'X' && ONE_OF(event->category, "cuda_driver",
+                                                       "cuda_runtime", "cs_callback", "cs_policy");
     if (event->phase != 'X') return true;
     if (!strcmp(event->category, "cs_loss")) return loss_add(event);
     if (!strcmp(event->category, "cuda_driver")) sums->driver_calls++, call_add(sums, event);

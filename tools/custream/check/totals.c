@@ -80,17 +80,6 @@ static bool work_agrees(const struct judged *j)
                        "pieces of GPU work without a correlation");
 }
 
-/* Judges that header and trailer give the same sampling: it never changes in a file. */
-static bool sample_agrees(const struct judged *j)
-{
-    const cJSON *gpu = member_of(j->totals, "gpu"),
-                *header = member_of(member_of(j->whole, "metadata"), "gpu_sample");
-    const double said = number_or_0(gpu, "sample"), began = header ? header->valuedouble : 0;
-    return !gpu || said == began ||
-           BREACH(
-               j, 12, "totals.gpu.sample is %.15g, and the header's gpu_sample %.15g", said, began);
-}
-
 COMPARES(call_by_correlation, struct call, ORDER(a->correlation, b->correlation))
 
 /* Orders calls by device, stream and thread, then by time. */
@@ -170,16 +159,6 @@ static void launches_passed(struct sums *sums, uint64_t *least, uint64_t *most)
     }
 }
 
-/* Whether a launch may be hidden, or kept from making work, by something that no row shows. */
-static bool launches_hidden(const struct judged *j, const cJSON *gpu)
-{
-    const char *source = text_member(gpu, "source");
-    const struct sums *sums = j->sums;
-    return !j->complete || sums->captures || sums->no_lane || sums->correlation_max >= CALLS_KEPT ||
-           member_of(j->totals, "windows") || member_of(j->totals, "left_out_by_rule") ||
-           number_in(gpu, "without_times") > 0 || !source || strcmp(source, "cupti");
-}
-
 static bool missing_launches_agree(const struct judged *j)
 {
     static const char name[] = "totals.gpu.launches_without_kernel";
@@ -201,7 +180,13 @@ static bool missing_launches_agree(const struct judged *j)
             "%s is %.15g, and there are %llu launches without work behind which other work may "
             "have come",
             name, said, LINE(most));
-    if (said < (double)least && !launches_hidden(j, gpu))
+    /* Whether something that no row shows may hide a launch, or keep it from making work. */
+    const char *source = text_member(gpu, "source");
+    const bool hidden = !j->complete || j->sums->captures || j->sums->no_lane ||
+                        j->sums->correlation_max >= CALLS_KEPT || member_of(j->totals, "windows") ||
+                        member_of(j->totals, "left_out_by_rule") ||
+                        number_in(gpu, "without_times") > 0 || !source || strcmp(source, "cupti");
+    if (said < (double)least && !hidden)
         return BREACH(j, 12,
             "%s is %.15g, and there are %llu launches without work behind which work of their "
             "stream came",
@@ -238,21 +223,17 @@ static int windows_read(const cJSON *list, struct window *windows)
     return n;
 }
 
-static bool lies_in(const struct gap *gap, const struct window *window)
-{
-    if (gap->end - gap->ts <= 1 || gap->ts >= window->to || gap->end <= window->from)
-        return false; /* a gap without a length is written as one nanosecond */
-    return !is_same_time(gap->ts, window->to, window) &&
-           !is_same_time(gap->end, window->from, window);
-}
-
 /* Judges that no gap lies in a window: nothing was recorded in a gap. */
 static bool gaps_agree(const struct judged *j, const struct window *windows, int n)
 {
     for (size_t i = 0; i < j->sums->gap_count; i++)
         for (int w = 0; w < n; w++) {
             const struct gap *gap = &j->sums->gaps[i];
-            if (lies_in(gap, &windows[w]))
+            const struct window *window = &windows[w];
+            /* a gap without a length is written as one nanosecond */
+            if (gap->end - gap->ts > 1 && gap->ts < window->to && gap->end > window->from &&
+                !is_same_time(gap->ts, window->to, window) &&
+                !is_same_time(gap->end, window->from, window))
                 return BREACH(j, 12,
                     "totals.windows: the cs_window slice on line %llu lies in a window, from %.3f "
                     "us on",
@@ -315,23 +296,13 @@ static bool windows_agree(const struct judged *j)
     return !j->complete || j->part || windows_part(j, windows, n);
 }
 
-/* Judges a total of all parts so far. In part 1 it has to be `own`, the part's own number. In a
- * later part it has to be at least `own` and `earlier` together, which is the number of the deleted
- * parts. */
-static bool in_parts_agrees(
-    const struct judged *j, const char *name, const char *what, double own, double earlier)
-{
-    const double all = number_in(j->totals, name);
-    return (j->part == 1 ? all == own : all >= own + earlier) ||
-           BREACH(j, 12, "totals.%s is %.15g, and %s in part %.15g %.15g%s", name, all, what,
-               j->part, own, earlier > 0 ? ", and deleted ones have more" : "");
-}
-
 static bool parts_agree(const struct judged *j)
 {
     const cJSON *gpu = member_of(j->totals, "gpu");
     const double untimed =
         number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times");
+    /* Totals of all parts so far. In a later part such a total is at least the part's own number,
+     * and that of the deleted parts. */
     const struct {
         const char *name, *what;
         double own, earlier;
@@ -352,9 +323,13 @@ static bool parts_agree(const struct judged *j)
         return BREACH(
             j, 12, "totals.part is %.15g, and the header's %.15g", j->part, j->check->part);
     const bool all = format_says(j->check->format, FORMAT_WITHOUT_CALL_IN_ALL);
-    for (size_t i = 0; i < CS_COUNT(rows) - !all; i++)
-        if (!in_parts_agrees(j, rows[i].name, rows[i].what, rows[i].own, rows[i].earlier))
-            return false;
+    for (size_t i = 0; i < CS_COUNT(rows) - !all; i++) {
+        const double said = number_in(j->totals, rows[i].name), own = rows[i].own;
+        if (j->part == 1 ? said != own : said < own + rows[i].earlier)
+            return BREACH(j, 12, "totals.%s is %.15g, and %s in part %.15g %.15g%s", rows[i].name,
+                said, rows[i].what, j->part, own,
+                rows[i].earlier > 0 ? ", and deleted ones have more" : "");
+    }
     return number_or_0(j->totals, "parts_deleted") < j->part ||
            BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g",
                number_in(j->totals, "parts_deleted"), j->part);
@@ -403,9 +378,14 @@ bool totals_judge(struct check *check, uint64_t line)
         return work_agrees(&j); /* the other totals are given for each process alone */
     if (!agrees(&j, totals, "totals.", "calls", check->sums.driver_calls, "rows of driver calls"))
         return false;
-    if (!work_agrees(&j) || !sample_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) ||
-        !missing_launches_agree(&j))
-        return false;
+    const cJSON *gpu = member_of(totals, "gpu");
+    const double said = number_or_0(gpu, "sample"),
+                 began = number_or_0(member_of(check->whole, "metadata"), "gpu_sample");
+    if (!work_agrees(&j)) return false;
+    if (gpu && said != began) /* sampling never changes in a file */
+        return BREACH(
+            &j, 12, "totals.gpu.sample is %.15g, and the header's gpu_sample %.15g", said, began);
+    if (!arrows_agree(&j, works_match(&check->sums)) || !missing_launches_agree(&j)) return false;
     return parts_agree(&j) && windows_agree(&j) && leaks_agree(&j);
 }
 

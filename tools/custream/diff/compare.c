@@ -53,24 +53,19 @@ void comparison_free(struct comparison *comparison)
 
 /* --- rows --- */
 
-static struct entry *entry_of(struct comparison *to, const struct subject *subject, text key)
-{
-    uint32_t *at = numbers_at(&to->index, key, NONE);
-    if (*at == NONE) {
-        *at = (uint32_t)to->entry_count;
-        array_add(
-            to->entries, to->entry_count, to->entry_capacity, (struct entry){.subject = subject});
-    }
-    return &to->entries[*at];
-}
-
 /* Adds a row to its entry. Rows with the same key are summed: threads of one name, for example. */
 static void row_add(struct comparison *to, const struct names *names, const struct subject *subject,
     const struct table *table, size_t row)
 {
     char words[NAME_MAX_BYTES];
     names_key(names, table, row, words);
-    struct entry *entry = entry_of(to, subject, keep(to, words));
+    uint32_t *at = numbers_at(&to->index, keep(to, words), NONE);
+    if (*at == NONE) {
+        *at = (uint32_t)to->entry_count;
+        array_add(
+            to->entries, to->entry_count, to->entry_capacity, (struct entry){.subject = subject});
+    }
+    struct entry *entry = &to->entries[*at];
     const double times = subject->times ? table_number(table, row, subject->times) : NAN;
     entry->now += table_number(table, row, subject->value) * (subject->mean ? times : 1);
     entry->now_times += isnan(times) ? 0 : times;
@@ -104,43 +99,19 @@ static void run_end(struct comparison *to, enum side side)
 
 /* --- runs, devices --- */
 
-static void ran_add(
-    struct comparison *to, enum side side, const struct report *report, unsigned files)
-{
-    const struct table *run = report_find(report, "run");
-    array_add(to->runs, to->run_count, to->run_capacity,
-        (struct ran){.side = side,
-            .files = files,
-            .program = keep(to, table_text(run, 0, "program")),
-            .whole = keep(to, table_text(run, 0, "whole")),
-            .host = keep(to, table_text(run, 0, "host")),
-            .gpu = keep(to, table_text(report_find(report, "devices"), 0, "name")),
-            .pid = table_number(run, 0, "pid"),
-            .wall = table_number(run, 0, "wall_ns")});
-    to->side_runs[side]++;
-}
-
-static struct device_times *device_of(struct comparison *to, double ordinal)
-{
-    for (size_t d = 0; d < to->device_count; d++)
-        if (to->devices[d].ordinal == ordinal) return &to->devices[d];
-    array_add(to->devices, to->device_count, to->device_capacity,
-        (struct device_times){.ordinal = ordinal});
-    return &to->devices[to->device_count - 1];
-}
-
-static void device_run_add(struct device_times *device, enum side side, struct device_run run)
-{
-    array_add(device->sides[side], device->counts[side], device->capacities[side], run);
-}
-
 static void devices_add(struct comparison *to, enum side side, const struct report *report)
 {
     const struct table *table = report_find(report, "devices");
     for (size_t row = 0; table && row < table->row_count; row++) {
-        struct device_times *device = device_of(to, table_number(table, row, "device"));
+        const double ordinal = table_number(table, row, "device");
+        size_t d = 0;
+        while (d < to->device_count && to->devices[d].ordinal != ordinal) d++;
+        if (d == to->device_count)
+            array_add(to->devices, to->device_count, to->device_capacity,
+                (struct device_times){.ordinal = ordinal});
+        struct device_times *device = &to->devices[d];
         device->name = keep(to, table_text(table, row, "name"));
-        device_run_add(device, side,
+        array_add(device->sides[side], device->counts[side], device->capacities[side],
             (struct device_run){
                 table_number(table, row, "span_ns"), table_number(table, row, "busy_ns")});
     }
@@ -156,7 +127,17 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
             row_add(to, &names, &subjects[s], table, row);
     }
     run_end(to, side);
-    ran_add(to, side, &made->report, files);
+    const struct table *run = report_find(&made->report, "run");
+    array_add(to->runs, to->run_count, to->run_capacity,
+        (struct ran){.side = side,
+            .files = files,
+            .program = keep(to, table_text(run, 0, "program")),
+            .whole = keep(to, table_text(run, 0, "whole")),
+            .host = keep(to, table_text(run, 0, "host")),
+            .gpu = keep(to, table_text(report_find(&made->report, "devices"), 0, "name")),
+            .pid = table_number(run, 0, "pid"),
+            .wall = table_number(run, 0, "wall_ns")});
+    to->side_runs[side]++;
     to->no_times |= !run_has_times(&made->model.run);
     devices_add(to, side, &made->report);
     names_free(&names);
@@ -201,7 +182,8 @@ static void devices_end(struct comparison *of, enum side side)
     for (size_t d = 0; d < of->device_count; d++) {
         struct device_times *device = &of->devices[d];
         while (device->counts[side] < of->side_runs[side])
-            device_run_add(device, side, (struct device_run){0, 0});
+            array_add(device->sides[side], device->counts[side], device->capacities[side],
+                (struct device_run){0, 0});
         qsort(device->sides[side], device->counts[side], sizeof *device->sides[side], by_span);
         of->span = fmax(of->span, device_middle(of, device, side).span);
     }
@@ -280,15 +262,6 @@ static bool is_apart(const struct comparison *of, const struct entry *entry, dou
     return ranked(of, entry, slower, 0) - high > by * (high - low);
 }
 
-/* Whether all runs of one side have the row, and no run of the other. */
-static bool is_new_or_gone(const struct comparison *of, const struct entry *entry)
-{
-    const size_t before = entry->sides[BEFORE].values.count,
-                 after = entry->sides[AFTER].values.count;
-    return (!before && after == of->side_runs[AFTER]) ||
-           (!after && before == of->side_runs[BEFORE]);
-}
-
 enum verdict entry_verdict(const struct comparison *of, const struct entry *entry)
 {
     /* a change below 1 % of the span is too small for anybody to notice */
@@ -298,15 +271,16 @@ enum verdict entry_verdict(const struct comparison *of, const struct entry *entr
     const double change = fabs(entry_change(of, entry));
     if (of->no_times && entry->subject->gpu) return VERDICT_SAME;
     const bool enough = of->side_runs[BEFORE] >= RUNS_ENOUGH && of->side_runs[AFTER] >= RUNS_ENOUGH;
-    if (entry->subject->list == LIST_FINDINGS && !is_new_or_gone(of, entry)) return VERDICT_SAME;
-    if (isnan(change))
-        return entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED : VERDICT_SAME;
+    const size_t had = entry->sides[BEFORE].values.count, has = entry->sides[AFTER].values.count;
+    const bool finding = entry->subject->list == LIST_FINDINGS,
+               new = !had &&has == of->side_runs[AFTER], gone = !has &&had == of->side_runs[BEFORE];
+    if (finding && !new && !gone) return VERDICT_SAME;
+    if (isnan(change)) return finding ? VERDICT_CHANGED : VERDICT_SAME;
     if (change == 0 || change < span_share * of->span || !is_apart(of, entry, enough ? 1 : 0))
         return VERDICT_SAME;
     if (enough) return VERDICT_CHANGED;
     if (change <
         row_share * fmax(entry_side(of, entry, BEFORE).value, entry_side(of, entry, AFTER).value))
         return VERDICT_SAME;
-    return entry->subject->steady || entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED
-                                                                           : VERDICT_PERHAPS;
+    return entry->subject->steady || finding ? VERDICT_CHANGED : VERDICT_PERHAPS;
 }

@@ -43,15 +43,6 @@ static int sides_judge(struct request *request)
         *before);
 }
 
-static int request_judge(struct request *request)
-{
-    int status = sides_judge(request);
-    for (int side = 0; side < SIDES && status == STATUS_OK; side++)
-        status =
-            output_judge(&request->output, request->sides[side].files, request->sides[side].count);
-    return status;
-}
-
 static int request_read(struct request *request, int argc, char **argv)
 {
     int flag, status = STATUS_OK;
@@ -66,7 +57,11 @@ static int request_read(struct request *request, int argc, char **argv)
     }
     for (; optind < argc; optind++)
         file_add(request, request->after ? AFTER : BEFORE, argv[optind]); /* behind "--" */
-    return status == STATUS_OK ? request_judge(request) : status;
+    if (status == STATUS_OK) status = sides_judge(request);
+    for (int side = 0; side < SIDES && status == STATUS_OK; side++)
+        status =
+            output_judge(&request->output, request->sides[side].files, request->sides[side].count);
+    return status;
 }
 
 /* --- runs --- */

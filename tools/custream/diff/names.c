@@ -59,10 +59,7 @@ static uint32_t *in_order_of_use(const struct run *run)
     return order;
 }
 
-static text text_of_name(struct names *names, const char *name)
-{
-    return text_number(&names->texts, name, strlen(name));
-}
+#define NUMBER_OF(name) text_number(&names->texts, name, strlen(name))
 
 void names_make(struct names *names, struct report *report, const struct run *run)
 {
@@ -75,16 +72,16 @@ void names_make(struct names *names, struct report *report, const struct run *ru
     texts_init(&names->texts);
     for (uint32_t s = 0; s < run->stream_count; s++) {
         name_without_numbers(plain, stream_label(report, run, s));
-        ++*numbers_at(&same, text_of_name(names, plain), 0);
+        ++*numbers_at(&same, NUMBER_OF(plain), 0);
     }
     for (size_t i = 0; i < run->stream_count; i++) {
         const char *name = stream_label(report, run, order[i]);
         name_without_numbers(plain, name);
-        const text number = text_of_name(names, plain);
+        const text number = NUMBER_OF(plain);
         const uint32_t which = ++*numbers_at(&before, number, 0);
         if (numbers_get(&same, number, 0) > 1) snprintf(as, sizeof as, "%s #%u", plain, which);
         else snprintf(as, sizeof as, "%s", plain);
-        *numbers_at(&names->known_as, text_of_name(names, name), 0) = text_of_name(names, as);
+        *numbers_at(&names->known_as, NUMBER_OF(name), 0) = NUMBER_OF(as);
     }
     numbers_free(&same);
     numbers_free(&before);
@@ -105,15 +102,6 @@ static const char *stream_known_as(const struct names *names, const char *name)
 }
 
 /* --- rows --- */
-
-/* Puts the name that the stream has in all runs. In a finding, `text` may name a thread. */
-static void put_stream(struct line *to, const struct names *names, const char *text)
-{
-    char plain[NAME_MAX_BYTES];
-    const char *as = stream_known_as(names, text);
-    if (!as) name_without_numbers(plain, text);
-    line_add(to, "%s", as ? as : plain);
-}
 
 /* Puts "WORK on STREAM". WORK may have " on " in it too: a stream's name follows the right one. */
 static void put_work(struct line *to, const struct names *names, const char *text)
@@ -139,8 +127,11 @@ void names_key(
         const char *text = cell->text ? cell->text : "";
         line_add(&to, "\n");
         if (column->unit != UNIT_TEXT) line_add(&to, "%.0f", cell->number);
-        else if (role_of(column) == ROLE_STREAM) put_stream(&to, names, text);
-        else if (role_of(column) == ROLE_WORK) put_work(&to, names, text);
+        else if (role_of(column) == ROLE_STREAM) {
+            const char *as = stream_known_as(names, text);
+            if (!as) name_without_numbers(plain, text); /* in a finding, it may name a thread */
+            line_add(&to, "%s", as ? as : plain);
+        } else if (role_of(column) == ROLE_WORK) put_work(&to, names, text);
         else {
             if (role_of(column) == ROLE_THREAD) name_without_numbers(plain, text), text = plain;
             line_add(&to, "%s", text);

@@ -110,17 +110,6 @@ static void devices_table(struct report *report, const struct comparison *of)
     }
 }
 
-static void metrics_table(struct report *report, const struct comparison *of)
-{
-    struct table *table = TABLE_NEW(report, "metrics", "Metrics", metric_columns);
-    const struct table *before = report_find(&of->reports[BEFORE], "metrics"),
-                       *after = report_find(&of->reports[AFTER], "metrics");
-    for (size_t row = 0; row < before->row_count; row++)
-        TABLE_PUT(table, metric_columns, CELL(table_text(before, row, "key")),
-            CELL(table_text(before, row, "unit")), CELL(table_number(before, row, "value")),
-            CELL(table_number(after, row, "value")));
-}
-
 /* --- what is different --- */
 
 struct ranked {
@@ -242,5 +231,11 @@ void diff_tables(struct report *report, const struct comparison *of)
     devices_table(report, of);
     differences(report, of);
     findings_table(report, of);
-    metrics_table(report, of);
+    struct table *metrics = TABLE_NEW(report, "metrics", "Metrics", metric_columns);
+    const struct table *before = report_find(&of->reports[BEFORE], "metrics"),
+                       *after = report_find(&of->reports[AFTER], "metrics");
+    for (size_t row = 0; row < before->row_count; row++)
+        TABLE_PUT(metrics, metric_columns, CELL(table_text(before, row, "key")),
+            CELL(table_text(before, row, "unit")), CELL(table_number(before, row, "value")),
+            CELL(table_number(after, row, "value")));
 }

@@ -111,13 +111,6 @@ struct scale {
     double ns; /* nanoseconds in a thousandth of the unit */
 };
 
-static struct scale scale_for(double ns)
-{
-    if (ns >= 1e9) return (struct scale){"s", 1e6};
-    if (ns >= 1e6) return (struct scale){"ms", 1e3};
-    return (struct scale){"us", 1};
-}
-
 struct times {
     long long before, after; /* in thousandths */
 };
@@ -140,8 +133,11 @@ static size_t times_show(
 static void device_put(
     FILE *file, const struct print *print, const struct table *devices, size_t row)
 {
-    const struct scale scale = scale_for(fmax(
-        table_number(devices, row, "before_span_ns"), table_number(devices, row, "after_span_ns")));
+    const double longest = fmax(
+        table_number(devices, row, "before_span_ns"), table_number(devices, row, "after_span_ns"));
+    const struct scale scale = longest >= 1e9   ? (struct scale){"s", 1e6}
+                               : longest >= 1e6 ? (struct scale){"ms", 1e3}
+                                                : (struct scale){"us", 1};
     const struct times span = times_of(devices, row, "before_span_ns", "after_span_ns", &scale);
     const struct times busy = times_of(devices, row, "before_busy_ns", "after_busy_ns", &scale);
     const struct times idle = {span.before - busy.before, span.after - busy.after};

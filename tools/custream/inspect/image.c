@@ -236,23 +236,6 @@ static void dynamic_read(struct elf_file *file)
 
 /* --- names that the loader binds, and variables named like the driver's functions --- */
 
-static void import_take(struct image *image, const char *name)
-{
-    if (!strcmp(name, "dlopen")) image->opens = true;
-    if (!strcmp(name, "dlmopen")) image->opens_apart = true;
-    image_use(image, name, USE_IMPORTED);
-}
-
-static void symbol_take(struct image *image, const GElf_Sym *symbol, const char *name)
-{
-    const struct api_call *call;
-    if (symbol->st_shndx == SHN_UNDEF) import_take(image, name);
-    else if (GELF_ST_TYPE(symbol->st_info) == STT_OBJECT &&
-             GELF_ST_BIND(symbol->st_info) == STB_GLOBAL && (call = api_find(name)) &&
-             call->level == API_DRIVER)
-        image->own_driver_pointers = true;
-}
-
 static void symbols_section(void *of, const struct section *section)
 {
     struct image *image = of;
@@ -264,7 +247,16 @@ static void symbols_section(void *of, const struct section *section)
     Elf_Data *data = wanted ? elf_getdata(section->scn, NULL) : NULL;
     for (int i = 1; data && gelf_getsym(data, i, &symbol); i++) {
         const char *called = elf_strptr(section->file->elf, section->about.sh_link, symbol.st_name);
-        if (called && *called) symbol_take(image, &symbol, called);
+        const struct api_call *call;
+        if (!called || !*called) continue;
+        if (symbol.st_shndx == SHN_UNDEF) {
+            image->opens |= !strcmp(called, "dlopen");
+            image->opens_apart |= !strcmp(called, "dlmopen");
+            image_use(image, called, USE_IMPORTED);
+        } else if (GELF_ST_TYPE(symbol.st_info) == STT_OBJECT &&
+                   GELF_ST_BIND(symbol.st_info) == STB_GLOBAL && (call = api_find(called)) &&
+                   call->level == API_DRIVER)
+            image->own_driver_pointers = true;
     }
 }
 
@@ -274,11 +266,6 @@ static void symbols_section(void *of, const struct section *section)
 static const char RUNTIME_MARK[] = "cudaError", RUNTIME_MARK_ENDS[] = "CudartUnloading";
 
 enum { NAME_MOST = 96 };
-
-static bool has(const char *data, size_t size, const char *text)
-{
-    return memmem(data, size, text, strlen(text));
-}
 
 static bool has_runtime_mark(const char *data, size_t size)
 {
@@ -314,19 +301,8 @@ static void libraries_section(void *of, const struct section *section)
     const char *bytes = (const char *)section->bytes;
     if (!is_of_texts(section)) return;
     if (has_runtime_mark(bytes, section->size)) image->carries_cudart = !image->is_cudart;
-    if (has(bytes, section->size, "libcuda.so")) image->names_libcuda = true;
-    if (has(bytes, section->size, "libcudart.so")) image->names_cudart = true;
-}
-
-/* Looks for the mark of a runtime first, then for names. In a file with a CUDA runtime, names do
- * not count: the runtime has the names of all functions of the driver, even of functions that the
- * program does not use. */
-static void texts_read(struct elf_file *file)
-{
-    struct image *image = file->image;
-    sections_each(file, libraries_section, image);
-    if (!image->carries_cudart && !image->is_cudart && !image->is_libcuda)
-        sections_each(file, names_section, image);
+    if (memmem(bytes, section->size, "libcuda.so", 10)) image->names_libcuda = true;
+    if (memmem(bytes, section->size, "libcudart.so", 12)) image->names_cudart = true;
 }
 
 /* --- the GPUs that the file has code for, from the headers of nvcc's fatbins --- */
@@ -439,7 +415,10 @@ static void parts_read(struct elf_file *file)
     dynamic_read(file);
     image->has_sections = !elf_getshdrnum(file->elf, &sections) && sections > 1;
     sections_each(file, symbols_section, image);
-    texts_read(file);
+    sections_each(file, libraries_section, image);
+    /* A CUDA runtime has the names of all functions of the driver, used or not. */
+    if (!image->carries_cudart && !image->is_cudart && !image->is_libcuda)
+        sections_each(file, names_section, image);
     code_read(file);
     sections_each(file, fatbins_section, image);
     strings_sort(&image->gpu_code);

@@ -10,12 +10,6 @@
 
 /* --- the loader's cache --- */
 
-/* Returns ldconfig's word for libraries of the machine; NULL: not known. */
-static const char *cache_word(unsigned machine)
-{
-    return machine == EM_X86_64 ? "x86-64" : machine == EM_AARCH64 ? "AArch64" : NULL;
-}
-
 /* Takes a line such as "	libz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1". */
 static void cache_line(struct tree *tree, char *line, const char *word)
 {
@@ -33,7 +27,9 @@ static void cache_line(struct tree *tree, char *line, const char *word)
 /* Reads what ldconfig prints of the cache. Without ldconfig the cache stays empty. */
 static void cache_read(struct tree *tree, unsigned machine)
 {
-    const char *word = cache_word(machine);
+    const char *word = machine == EM_X86_64    ? "x86-64"
+                       : machine == EM_AARCH64 ? "AArch64"
+                                               : NULL; /* ldconfig's words */
     FILE *from = word && !access("/sbin/ldconfig", X_OK)
                      ? popen("exec /sbin/ldconfig -p 2>/dev/null", "re")
                      : NULL;
@@ -137,14 +133,6 @@ static bool try_cache(struct search *search)
     return false;
 }
 
-static bool try_defaults(struct search *search)
-{
-    static const char *const folders[] = {"/lib64", "/usr/lib64", "/lib", "/usr/lib"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        if (try_folder(search, folders[i])) return true;
-    return false;
-}
-
 static bool find(struct search *search, size_t by)
 {
     const struct image *image = &search->tree->loaded[by].image;
@@ -155,7 +143,8 @@ static bool find(struct search *search, size_t by)
     }
     return try_rpaths(search, by) || (list && *list && try_path(search, image, list, ":;")) ||
            (image->runpath && try_path(search, image, image->runpath, ":")) || try_cache(search) ||
-           try_defaults(search);
+           try_folder(search, "/lib64") || try_folder(search, "/usr/lib64") ||
+           try_folder(search, "/lib") || try_folder(search, "/usr/lib");
 }
 
 /* --- all libraries --- */

@@ -182,24 +182,14 @@ static cJSON *calls_of(const struct image *image)
     return calls;
 }
 
-static const char *runtime_of(const struct image *image)
-{
-    return image->carries_cudart ? "static" : image->is_cudart ? "shared" : NULL;
-}
-
-static cJSON *version_of(unsigned version)
-{
-    char number[16];
-    snprintf(number, sizeof number, "%u.%u", version / 1000, version % 1000 / 10);
-    return version ? cJSON_CreateString(number) : cJSON_CreateNull();
-}
-
 static cJSON *file_of(const struct tree *tree, size_t place)
 {
     const struct loaded *loaded = &tree->loaded[place];
     const struct image *image = &loaded->image;
     struct strings ways = {0};
-    char room[16];
+    const unsigned version = image->cudart_version;
+    char room[16], number[16];
+    snprintf(number, sizeof number, "%u.%u", version / 1000, version % 1000 / 10);
     reach_of(tree, place, &ways);
     cJSON *file = cJSON_CreateObject();
     json_add(file, "path", text_or_null(image->path));
@@ -212,8 +202,11 @@ static cJSON *file_of(const struct tree *tree, size_t place)
     json_add(file, "soname", text_or_null(image->soname));
     json_add(file, "needed", list(&image->needed));
     json_add(file, "reaches_cuda", list(&ways));
-    json_add(file, "cudart", text_or_null(runtime_of(image)));
-    json_add(file, "cudart_version", version_of(image->cudart_version));
+    json_add(file, "cudart",
+        text_or_null(image->carries_cudart ? "static"
+                     : image->is_cudart    ? "shared"
+                                           : NULL));
+    json_add(file, "cudart_version", text_or_null(version ? number : NULL));
     json_add(file, "default_stream", text_or_null(default_stream_of(image)));
     json_add(file, "calls_known", cJSON_CreateBool(!calls_hidden(image)));
     json_add(file, "calls", calls_of(image));

@@ -151,22 +151,19 @@ static char *word_of(const struct verdict *verdict)
     return word;
 }
 
-static const char *obstacle_of(const struct verdict *verdict, const struct tree *tree)
-{
-    const struct image *image = tree ? &tree->loaded[0].image : NULL;
-    if (verdict->subject == SUBJECT_OBJECT)
-        return "is an object file: inspect the program that it is linked into";
-    if (image && image->interpreter && strstr(image->interpreter, "ld-musl"))
-        return "is made for the C library musl, whose loader refuses the preload library";
-    if (image && image->bits == 32) return "is a 32-bit file: the preload library is for 64 bits";
-    return verdict->subject == SUBJECT_LIBRARY ? NULL : program_obstacle(verdict->path);
-}
-
 void verdict_make(struct verdict *verdict, const struct tree *tree)
 {
     static const struct together nothing;
     const struct together all = tree ? together_of(tree) : nothing;
-    verdict->obstacle = obstacle_of(verdict, tree);
+    const struct image *image = tree ? &tree->loaded[0].image : NULL;
+    verdict->obstacle =
+        verdict->subject == SUBJECT_OBJECT
+            ? "is an object file: inspect the program that it is linked into"
+        : image && image->interpreter && strstr(image->interpreter, "ld-musl")
+            ? "is made for the C library musl, whose loader refuses the preload library"
+        : image && image->bits == 32 ? "is a 32-bit file: the preload library is for 64 bits"
+        : verdict->subject == SUBJECT_LIBRARY ? NULL
+                                              : program_obstacle(verdict->path);
     if (verdict->obstacle) return;
     char *word = word_of(verdict);
     if (tree) sees_make(verdict, &all);

@@ -107,15 +107,6 @@ bool cut_possible(const char *command, const char *to)
     return complained(command, "-o %s: cannot be written: %.*s", to, length, why);
 }
 
-static bool is_the_trace(const char *command, const char *to, int trace, const char *name)
-{
-    struct stat a, b;
-    if (stat(to, &a) || fstat(trace, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
-        return false;
-    return complain(command, "-o %s: the process itself writes to %s; name another file", to, name),
-           true;
-}
-
 /* --- whether a file is the process's trace --- */
 
 /* Compares the base time. Device and inode do not tell: a process that is started anew with the
@@ -338,16 +329,6 @@ static int extract_find(struct extract *extract, char path[TRACE_ROOM])
     return errno = error, -1;
 }
 
-static bool is_complete(int fd)
-{
-    char room[256];
-    struct cs_verdict found = {0};
-    cJSON *trailer = finish_trailer(fd);
-    if (trailer) verdict_read(&found, trailer, room, sizeof room);
-    cJSON_Delete(trailer);
-    return found.complete;
-}
-
 int extract_keep(const struct extract *extract, const char *to)
 {
     char path[TRACE_ROOM];
@@ -361,13 +342,24 @@ static bool extract_take(
     const char *command, const char *to, struct taken *taken, struct extract *extract)
 {
     char path[TRACE_ROOM];
+    struct stat trace, output;
     const int file = extract_find(extract, path);
-    if (file >= 0 && is_the_trace(command, to, file, extract->trace)) return close(file), false;
+    if (file >= 0 && !stat(to, &output) && !fstat(file, &trace) && output.st_dev == trace.st_dev &&
+        output.st_ino == trace.st_ino) {
+        close(file);
+        return complained(command, "-o %s: the process itself writes to %s; name another file", to,
+            extract->trace);
+    }
     int fd = file >= 0 ? snapshot(file, extract, to) : -1;
     const int error = errno;
     if (fd < 0 && extract->kept > 0) fd = extract->kept, extract->kept = 0;
     if (fd >= 0) {
-        extract->complete = is_complete(fd);
+        char room[256];
+        struct cs_verdict found = {0};
+        cJSON *trailer = finish_trailer(fd);
+        if (trailer) verdict_read(&found, trailer, room, sizeof room);
+        cJSON_Delete(trailer);
+        extract->complete = found.complete;
         if (extract->parts) take_parts(taken, extract, path, file >= 0 ? file : fd);
         take(taken, fd, extract->trace, extract->pid);
     } else say_why(command, extract, error);
@@ -376,14 +368,6 @@ static bool extract_take(
 }
 
 /* --- the newest file --- */
-
-static bool is_longer(int file, const char *name, off_t most)
-{
-    struct stat about;
-    const char *extension = cs_trace_extension(name);
-    return most && extension && !strcmp(extension, ".json") && !fstat(file, &about) &&
-           about.st_size > most;
-}
 
 /* Returns the place in taken->each of the part that ended last; -1: there is none. */
 static int last_part(struct taken *taken)
@@ -411,7 +395,10 @@ size_t newest_take(const char *command, struct extract *extract, off_t most, int
     if (extract->parts) take_parts(&parts, extract, path, file);
     *files = array_zeros(parts.count + 1, sizeof **files);
     (*files)[count++] = file;
-    const bool enough = is_longer(file, extract->trace, most); /* no part is needed */
+    struct stat about;
+    const char *extension = cs_trace_extension(extract->trace);
+    const bool enough = most && extension && !strcmp(extension, ".json") && !fstat(file, &about) &&
+                        about.st_size > most; /* no part is needed */
     const int last = most ? last_part(&parts) : -1;
     for (size_t i = 0; i < parts.count; i++) {
         if (enough || (most && (int)i != last)) continue;

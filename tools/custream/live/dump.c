@@ -1,19 +1,9 @@
 /* custream dump: writes what processes recorded last, from their files. The processes go on. */
+#include <math.h>
+
 #include "tools/custream/live/live.h"
 
 static const char NAME[] = "custream dump";
-
-/* Says how far back the output goes, if that is less than was asked for. */
-static void reach_print(const struct choice *choice, const struct cut_reach *cut)
-{
-    const double seconds = (double)(cut->until - cut->begin) * 1e-9,
-                 asked = (double)choice->time * 1e-9;
-    const char *why =
-        cut->apart ? "parts that have ended are not where the trace was" : "CUSTREAM_TRACE_MAX";
-    if (seconds < asked - 1)
-        complain(NAME, "%.1f s were asked for; what is %s goes back %.1f s (%s)", asked,
-            cut->apart ? "found" : "kept", seconds > 0 ? seconds : 0, why);
-}
 
 static int dump_chosen(const struct choice *choice, struct listeners *chosen)
 {
@@ -33,7 +23,13 @@ static int dump_chosen(const struct choice *choice, struct listeners *chosen)
                          cut_write(NAME, to, extracts, count, &cut);
     if (written) {
         count -= cut.missing;
-        reach_print(choice, &cut);
+        const double seconds = fmax(0, (double)(cut.until - cut.begin) * 1e-9),
+                     asked = (double)choice->time * 1e-9;
+        if (seconds < asked - 1)
+            complain(NAME, "%.1f s were asked for; what is %s goes back %.1f s (%s)", asked,
+                cut.apart ? "found" : "kept", seconds,
+                cut.apart ? "parts that have ended are not where the trace was"
+                          : "CUSTREAM_TRACE_MAX");
         printf("%s: the last %.10g s of %zu process%s. Open it: custream open %s\n", to,
             (double)choice->time * 1e-9, count, count == 1 ? "" : "es", to);
     }

@@ -46,26 +46,6 @@ static bool state_load(struct state *state, const struct listener *listener, boo
     return true;
 }
 
-static void json_put(const struct listener *listener, const struct state *state, bool first)
-{
-    printf("%s\n{\"pid\":%d,\"rank\":%d,\"partly\":%s,\"tables\":{\n", first ? "" : ",",
-        listener->peer.pid, (int)run_number(&state->run, "distributedInfo.rank", 0),
-        state->run.end_only ? "true" : "false");
-    json_tables_put(stdout, &state->report);
-    fputs("}}", stdout);
-}
-
-static void text_put_state(const struct listener *listener, const struct state *state, bool first)
-{
-    struct print print = {.report = &state->report, .columns = columns_of_terminal()};
-    printf("%sprocess %d (%s), by ", first ? "" : "\n", listener->peer.pid, listener->command);
-    text_put(stdout, listener->about.trace);
-    putchar('\n');
-    if (state->run.end_only)
-        puts("Only the last 64 MiB of the trace were read: --whole reads all of it.");
-    running_put(stdout, &print);
-}
-
 static int hang_chosen(const struct choice *choice, struct listeners *chosen)
 {
     size_t said = 0;
@@ -85,8 +65,22 @@ static int hang_chosen(const struct choice *choice, struct listeners *chosen)
                 "CUSTREAM_TRACE_MAX with rotate goes on",
                 listener->peer.pid, listener->command);
         if (!state_load(&state, listener, choice->whole)) continue;
-        if (choice->json) json_put(listener, &state, !said);
-        else text_put_state(listener, &state, !said);
+        if (choice->json) {
+            printf("%s\n{\"pid\":%d,\"rank\":%d,\"partly\":%s,\"tables\":{\n", said ? "," : "",
+                listener->peer.pid, (int)run_number(&state.run, "distributedInfo.rank", 0),
+                state.run.end_only ? "true" : "false");
+            json_tables_put(stdout, &state.report);
+            fputs("}}", stdout);
+        } else {
+            printf(
+                "%sprocess %d (%s), by ", said ? "\n" : "", listener->peer.pid, listener->command);
+            text_put(stdout, listener->about.trace);
+            putchar('\n');
+            if (state.run.end_only)
+                puts("Only the last 64 MiB of the trace were read: --whole reads all of it.");
+            running_put(
+                stdout, &(struct print){.report = &state.report, .columns = columns_of_terminal()});
+        }
         said++;
         report_free(&state.report);
         run_free(&state.run);

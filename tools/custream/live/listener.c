@@ -44,17 +44,6 @@ static void command_note(struct listener *listener)
     *to = 0;
 }
 
-bool listener_is_named(const struct listener *listener, const char *name)
-{
-    char line[4096];
-    proc_read(listener->peer.pid, "cmdline", line, sizeof line);
-    const char *names[] = {listener->answers ? listener->about.program : "", last_name(line),
-        *line ? first_argument(line) : ""};
-    for (size_t i = 0; i < CS_COUNT(names); i++)
-        if (*names[i] && !fnmatch(name, names[i], 0)) return true;
-    return false;
-}
-
 /* --- all processes that listen --- */
 
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
@@ -167,33 +156,6 @@ void listeners_free(struct listeners *listeners)
     free(listeners->each);
 }
 
-/* --- the file of a process --- */
-
-long long listener_file_size(const struct listener *listener)
-{
-    struct stat about;
-    char path[TRACE_ROOM];
-    const int fd = listener->answers && *listener->about.trace
-                       ? trace_find(listener->peer.pid, listener->about.trace,
-                             &(struct file_id){listener->about.device, listener->about.inode}, path)
-                       : -1;
-    const long long size = fd < 0 || fstat(fd, &about) ? -1 : (long long)about.st_size;
-    if (fd >= 0) close(fd);
-    return size;
-}
-
-const char *size_text(char text[SIZE_ROOM], long long bytes)
-{
-    static const char units[] = "BKMGT";
-    double size = (double)bytes;
-    size_t unit = 0;
-    for (; size >= 1000 && unit < sizeof units - 2; unit++) size /= 1024;
-    if (bytes < 0) snprintf(text, SIZE_ROOM, "-");
-    else if (!unit) snprintf(text, SIZE_ROOM, "%lld", bytes);
-    else snprintf(text, SIZE_ROOM, "%.*f%c", size < 10, size, units[unit]);
-    return text;
-}
-
 /* Takes one option; false: the complaint was printed. */
 static bool choice_take(const char *command, struct choice *choice, int flag, const char *value)
 {
@@ -217,22 +179,20 @@ static bool choice_take(const char *command, struct choice *choice, int flag, co
     return complained(command, "'%.60s' is no process id", value);
 }
 
-static bool choice_good(const char *command, const struct choice *choice)
-{
-    const int ways = !!choice->pid_count + choice->all + choice->has_rank + !!choice->program;
-    if (ways == 1) return true;
-    if (ways) return complained(command, "-p, --all, --rank and --program: one of them");
-    return complained(command,
-        "which process? -p PID, --all, --rank=N or --program=NAME; 'custream "
-        "ps' lists them");
-}
-
 /* --- which processes are meant --- */
 
+/* Whether --rank, --program (which may have * and ?) or --all means the process. */
 static bool is_meant(const struct choice *choice, const struct listener *listener)
 {
+    char line[4096];
     if (choice->has_rank) return listener->answers && listener->about.rank == choice->rank;
-    return choice->all || listener_is_named(listener, choice->program);
+    if (choice->all) return true;
+    proc_read(listener->peer.pid, "cmdline", line, sizeof line);
+    const char *names[] = {listener->answers ? listener->about.program : "", last_name(line),
+        *line ? first_argument(line) : ""};
+    for (size_t i = 0; i < CS_COUNT(names); i++)
+        if (*names[i] && !fnmatch(choice->program, names[i], 0)) return true;
+    return false;
 }
 
 static bool named_find(const char *command, const struct choice *choice, struct listeners *found)
@@ -258,32 +218,24 @@ static bool named_find(const char *command, const struct choice *choice, struct 
     return false;
 }
 
-/* --- other users' processes --- */
-
-static const char *user_name(char text[64], int uid)
-{
-    const struct passwd *user = getpwuid((uid_t)uid);
-    if (user) snprintf(text, 64, "user %.32s", user->pw_name);
-    else snprintf(text, 64, "user %d", uid);
-    return text;
-}
-
-/* Whether processes of other users than this command's answered. If so, names each user. */
+/* Whether processes of other users than this command's answered. Names these users. */
 static bool users_name(const char *command, const struct listeners *found)
 {
-    char name[64];
     bool others = false;
     for (size_t i = 0; i < found->count; i++)
         others |= found->each[i]->answers && !cs_owner_is_us((uid_t)found->each[i]->peer.uid);
     for (size_t i = 0; others && i < found->count; i++) {
         const int uid = found->each[i]->peer.uid;
+        const struct passwd *user = getpwuid((uid_t)uid);
+        char number[16];
         size_t before = 0, count = 0;
         for (size_t k = 0; k < found->count; k++)
             if (found->each[k]->answers && found->each[k]->peer.uid == uid)
                 count++, before += k < i;
+        snprintf(number, sizeof number, "%d", uid);
         if (found->each[i]->answers && !before)
-            complain(
-                command, "%s: %zu process%s", user_name(name, uid), count, count == 1 ? "" : "es");
+            complain(command, "user %.32s: %zu process%s", user ? user->pw_name : number, count,
+                count == 1 ? "" : "es");
     }
     return others;
 }
@@ -299,13 +251,6 @@ static bool others_are_meant(
     return complained(command, "nothing was done");
 }
 
-static bool is_there(const struct listeners *found, int pid)
-{
-    for (size_t i = 0; i < found->count; i++)
-        if (found->each[i]->peer.pid == pid) return true;
-    return false;
-}
-
 /* Finds the processes that are meant. False, with a complaint: none fits, a process given by -p
  * cannot be reached, or root was asked whether other users' processes are meant and did not say
  * yes. */
@@ -317,7 +262,9 @@ static bool choice_find(const char *command, const struct choice *choice, struct
     for (size_t i = 0; i < choice->pid_count; i++) {
         struct peer peer;
         if (!peer_find(&peer, choice->pids[i])) return complained(command, "%s", peer.error);
-        if (!is_there(found, peer.pid)) listeners_add(found, &peer);
+        size_t same = 0;
+        while (same < found->count && found->each[same]->peer.pid != peer.pid) same++;
+        if (same == found->count) listeners_add(found, &peer);
     }
     return true;
 }
@@ -332,8 +279,13 @@ int choice_run(const char *command, struct choice *choice, const char *more, int
     if (optind < argc)
         return complain(
             command, "'%.60s' is no option; a process is named by -p PID%s", argv[optind], more);
-    if (!choice_good(command, choice) || (choice->to && !cut_possible(command, choice->to)))
-        return STATUS_UNUSABLE;
+    const int ways = !!choice->pid_count + choice->all + choice->has_rank + !!choice->program;
+    if (ways != 1)
+        return complain(command,
+            ways ? "-p, --all, --rank and --program: one of them"
+                 : "which process? -p PID, --all, --rank=N or --program=NAME; 'custream ps' lists "
+                   "them");
+    if (choice->to && !cut_possible(command, choice->to)) return STATUS_UNUSABLE;
     const int status =
         choice_find(command, choice, &chosen) ? act(choice, &chosen) : STATUS_UNUSABLE;
     listeners_free(&chosen);

@@ -39,15 +39,6 @@ void listener_leave(const char *command, struct listener *listener);
 void listeners_bring_up_to_date(const char *command, struct listeners *listeners, const char *none);
 void listeners_free(struct listeners *listeners);
 
-/* Whether `name`, which may have * and ?, fits the executable, argv[0] or the first argument. */
-bool listener_is_named(const struct listener *listener, const char *name);
-
-enum { SIZE_ROOM = 32 };
-/* Returns the size of the process's file in bytes; -1: not known. */
-long long listener_file_size(const struct listener *listener);
-/* Writes a number of bytes for people, such as "1.2M"; "-" for -1. Returns `text`. */
-const char *size_text(char text[SIZE_ROOM], long long bytes);
-
 /* --- which processes are meant: -p PID, --all, --rank=N, --program=NAME --- */
 
 enum { PIDS_MAX = 1024 };

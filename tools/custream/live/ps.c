@@ -4,18 +4,46 @@
 #include "tools/custream/live/live.h"
 
 #include <locale.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     PS_VERSION = 1
 }; /* the version of the JSON; grows when a member goes away or changes its meaning */
 
+/* Returns the size of the process's file in bytes; -1: not known. */
+static long long file_size(const struct listener *listener)
+{
+    struct stat about;
+    char path[TRACE_ROOM];
+    const int fd = listener->answers && *listener->about.trace
+                       ? trace_find(listener->peer.pid, listener->about.trace,
+                             &(struct file_id){listener->about.device, listener->about.inode}, path)
+                       : -1;
+    const long long size = fd < 0 || fstat(fd, &about) ? -1 : (long long)about.st_size;
+    if (fd >= 0) close(fd);
+    return size;
+}
+
 /* --- for people --- */
+
+/* Returns a number of bytes as "1.2M", "-" for -1; the caller frees the text. */
+static char *size_text(long long bytes)
+{
+    char text[32];
+    double size = (double)bytes;
+    size_t unit = 0;
+    for (; size >= 1000 && unit < 4; unit++) size /= 1024;
+    if (bytes < 0) return kept("-");
+    snprintf(text, sizeof text, unit ? "%.*f%c" : "%.*f", unit && size < 10, size, "BKMGT"[unit]);
+    return kept(text);
+}
 
 enum { PID, RANK, PROGRAM, RECORDING, CALLS, SIZE, FILE_, COLUMNS };
 
 static void cells_make(char *cells[COLUMNS], const struct listener *listener)
 {
-    char number[32], state[256], size[SIZE_ROOM];
+    char number[32], state[256];
     const struct about *about = &listener->about;
     const bool answers = listener->answers;
     snprintf(number, sizeof number, "%d", listener->peer.pid);
@@ -29,7 +57,7 @@ static void cells_make(char *cells[COLUMNS], const struct listener *listener)
     cells[RECORDING] = kept(state);
     snprintf(number, sizeof number, "%llu", about->recorded);
     cells[CALLS] = kept(answers ? number : "-");
-    cells[SIZE] = kept(size_text(size, listener_file_size(listener)));
+    cells[SIZE] = size_text(file_size(listener));
     cells[FILE_] = kept(answers && *about->trace ? about->trace : "-");
 }
 
@@ -74,7 +102,7 @@ static void listener_write(const struct listener *listener)
 {
     const struct about *about = &listener->about;
     const bool answers = listener->answers;
-    const long long size = listener_file_size(listener);
+    const long long size = file_size(listener);
     const struct json_member members[] = {
         {"pid", cJSON_CreateNumber(listener->peer.pid)},
         {"rank", number_or_null(answers && about->rank >= 0, about->rank)},

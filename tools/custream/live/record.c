@@ -103,19 +103,6 @@ static void wait_until(struct recording *all, size_t count, unsigned state, doub
     free(polled);
 }
 
-/* Has SIGINT, SIGTERM and SIGHUP end the recording, not this command. Only ppoll() lets them in. */
-static void signals_hold(sigset_t *before)
-{
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-    sigset_t mask;
-    sigemptyset(&mask);
-    for (size_t i = 0; i < CS_COUNT(ends); i++) {
-        sigaddset(&mask, ends[i]);
-        if (signal(ends[i], interrupt) == SIG_IGN) signal(ends[i], SIG_IGN);
-    }
-    sigprocmask(SIG_BLOCK, &mask, before);
-}
-
 /* Asks all processes to record. Each process records from its answer on, without waiting for a slow
  * process. */
 static void begin(
@@ -136,18 +123,7 @@ static void begin(
         wait_until(all, chosen->count, ASKED, since, since + PATIENCE_S, true, before);
 }
 
-/* Moves the processes that record to the front, and leaves out the others. Returns how many. */
-static size_t begun(struct recording *all, size_t count)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        /* the time for the answer is over: hear() fails at once */
-        if (all[i].state == ASKED) hear(&all[i], 0);
-        if (all[i].state != REFUSED) all[kept++] = all[i];
-    }
-    return kept;
-}
-
+/* Moves the processes that have recorded to the front, and returns how many there are. */
 static size_t record(struct recording *all, struct listeners *chosen, const struct choice *choice,
     const sigset_t *before)
 {
@@ -161,11 +137,15 @@ static size_t record(struct recording *all, struct listeners *chosen, const stru
             recording == 1 ? "" : "es", recording == 1 ? "s" : "");
     wait_until(all, chosen->count, WAITING, since,
         choice->time ? since + (double)choice->time * 1e-9 : 1e18, true, before);
-    const size_t count = begun(all, chosen->count);
-    for (size_t i = 0; i < count; i++) {
-        if (all[i].state != WAITING) continue;
-        all[i].state = ASKED_TO_END;
-        peer_ask(&all[i].listener->peer, cs_ask_end);
+    size_t count = 0;
+    for (size_t i = 0; i < chosen->count; i++) {
+        if (all[i].state == ASKED) hear(&all[i], 0); /* too late: fails at once */
+        if (all[i].state == REFUSED) continue;
+        struct recording *r = &all[count++];
+        *r = all[i];
+        if (r->state != WAITING) continue;
+        r->state = ASKED_TO_END;
+        peer_ask(&r->listener->peer, cs_ask_end);
     }
     wait_until(all, count, ASKED_TO_END, since, now() + (count > 1 ? TOGETHER_S : PATIENCE_S),
         false, before);
@@ -174,20 +154,16 @@ static size_t record(struct recording *all, struct listeners *chosen, const stru
 
 /* --- the result --- */
 
-/* Whether the file has nothing but this recording, and gets nothing more. */
-static bool is_all(const struct recording *r)
-{
-    const bool alone = !r->begun.recorded && !r->begun.parts;
-    return alone && (r->state == GONE || (r->state == TOLD && !r->ended.recording));
-}
-
 static bool output_write(const char *to, struct recording *all, size_t count, size_t *missing)
 {
     struct cut_reach cut = {0};
     struct extract *extracts = array_zeros(count, sizeof *extracts);
     for (size_t i = 0; i < count; i++) extracts[i] = extract_now(&all[i]);
-    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts)
-                                                : cut_write(NAME, to, extracts, count, &cut);
+    /* Whether the file has nothing but this recording, and gets nothing more. */
+    const bool whole = count == 1 && !all->begun.recorded && !all->begun.parts &&
+                       (all->state == GONE || (all->state == TOLD && !all->ended.recording));
+    const bool good =
+        whole ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count, &cut);
     *missing = cut.missing;
     for (size_t i = 0; i < count; i++) {
         all[i].partly = all[i].state != TOLD && !extracts[i].complete;
@@ -217,13 +193,12 @@ struct counting {
 
 static void row_count(void *of, const struct trace_row *row)
 {
-    static const char *const works[] = {
-        "kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range"};
     struct counting *counting = of;
     const char *cat = text_of(&counting->texts, row_word(row, KEY_CAT));
     if (strcmp(text_of(&counting->texts, row_word(row, KEY_PH)), "X")) return;
     counting->counts.calls += !strcmp(cat, "cuda_driver");
-    for (size_t i = 0; i < CS_COUNT(works); i++) counting->counts.works += !strcmp(cat, works[i]);
+    counting->counts.works +=
+        ONE_OF(cat, "kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range");
     if (!strcmp(cat, "cs_loss"))
         counting->counts.lost += (unsigned long long)row_number(row, KEY_COUNT, 0);
 }
@@ -325,8 +300,15 @@ static void closing_print(const struct recording *all, size_t count, const char 
 static int record_chosen(const struct choice *choice, struct listeners *chosen)
 {
     struct recording *all = array_zeros(chosen->count, sizeof *all);
-    sigset_t before;
-    signals_hold(&before);
+    /* These signals end the recording, not this command. Only ppoll() lets them in. */
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t mask, before;
+    sigemptyset(&mask);
+    for (size_t i = 0; i < CS_COUNT(ends); i++) {
+        sigaddset(&mask, ends[i]);
+        if (signal(ends[i], interrupt) == SIG_IGN) signal(ends[i], SIG_IGN);
+    }
+    sigprocmask(SIG_BLOCK, &mask, &before);
     const size_t count = record(all, chosen, choice, &before);
     bool good = count == chosen->count + chosen->left_out;
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -38,29 +38,15 @@ static bool on_one_line(char *json)
     return true;
 }
 
-static char *blanks_off(char *json)
-{
-    json += strspn(json, " ");
-    size_t n = strlen(json);
-    while (n && json[n - 1] == ' ') json[--n] = 0;
-    return json;
-}
-
 /* Returns the policy's JSON on one line; NULL: the complaint was printed. */
 static char *policy_read(const char *name)
 {
-    static char json[CS_TRIGGER_MOST];
-    if (!policy_text_read(NAME, name, json, sizeof json)) return NULL;
-    if (!on_one_line(json)) return complain(NAME, "%s: a text has a line break in it", name), NULL;
-    return blanks_off(json);
-}
-
-static void start_put(char text[64], int64_t ns)
-{
-    const time_t second = (time_t)(ns / 1000000000);
-    struct tm tm;
-    size_t n = strftime(text, 64, "%Y-%m-%dT%H:%M:%S", gmtime_r(&second, &tm));
-    snprintf(text + n, 64 - n, ".%03dZ", (int)(ns / 1000000 % 1000));
+    static char text[CS_TRIGGER_MOST];
+    if (!policy_text_read(NAME, name, text, sizeof text)) return NULL;
+    if (!on_one_line(text)) return complain(NAME, "%s: a text has a line break in it", name), NULL;
+    char *json = text + strspn(text, " ");
+    for (size_t n = strlen(json); n && json[n - 1] == ' ';) json[--n] = 0;
+    return json;
 }
 
 enum { SAID = 4096 };
@@ -70,13 +56,17 @@ static bool compose(const struct request *request, char *text, size_t room, char
 {
     char start[64];
     struct timespec now;
+    struct tm tm;
     const char *policy = request->policy ? policy_read(request->policy) : NULL;
     struct cs_trigger trigger;
     int line;
     if (request->policy && !policy) return false;
     clock_gettime(CLOCK_REALTIME, &now);
-    start_put(start, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + request->in);
-    size_t n = cs_append(text, room, 0,
+    const int64_t begin = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + request->in;
+    const time_t second = (time_t)(begin / 1000000000);
+    size_t n = strftime(start, sizeof start, "%Y-%m-%dT%H:%M:%S", gmtime_r(&second, &tm));
+    snprintf(start + n, sizeof start - n, ".%03dZ", (int)(begin / 1000000 % 1000));
+    n = cs_append(text, room, 0,
         "# custream trigger\nstart=%s\nduration=%" PRId64 ".%06" PRId64 "s\n", start,
         request->duration / 1000000000, request->duration / 1000 % 1000000);
     if (request->ranks) n = cs_append(text, room, n, "ranks=%.2000s\n", request->ranks);

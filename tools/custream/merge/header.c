@@ -16,7 +16,7 @@ static void member_put(struct rope *to, const char *name, yyjson_val *value)
     row_print(to, value);
 }
 
-static const char *flag(bool is) { return is ? "true" : "false"; }
+static const char *const flag[] = {"false", "true"};
 
 /* Returns the two largest clock errors added: both clocks of a comparison may be wrong. */
 static uint64_t error_of(const struct plan *plan, bool *unknown)
@@ -51,7 +51,7 @@ static void clocks_put(struct rope *to, const struct plan *plan)
     rope_print(to,
         "\"align\":\"%s\",\"clock_error_ns\":%" PRIu64
         ",\"clock_error_unknown\":%s,\"clocks\":\"%s\"",
-        plan->clocks.count ? "clocks" : "clock", error, flag(unknown),
+        plan->clocks.count ? "clocks" : "clock", error, flag[unknown],
         plan->clocks.count ? by_fleet : by_wall);
 }
 
@@ -75,7 +75,7 @@ static void file_put(struct rope *to, const struct plan *plan, const struct file
     if (file->has_error) rope_print(to, ",\"clock_error_ns\":%" PRIu64, file->error_ns);
     member_put(to, "gpu_sample", kept_at(file, KEPT_METADATA, "/gpu_sample"));
     rope_print(
-        to, ",\"truncated\":%s,\"complete\":%s,\"pids\":{", flag(file->cut), flag(file->complete));
+        to, ",\"truncated\":%s,\"complete\":%s,\"pids\":{", flag[file->cut], flag[file->complete]);
     for (size_t g = 0; g < file->group_count; g++) {
         const char *pid = file->groups[g].pid;
         rope_print(to, *pid == '"' ? "%s%s:%" PRIu32 : "%s\"%s\":%" PRIu32, g ? "," : "", pid,
@@ -96,15 +96,6 @@ static double cut_seconds(const struct plan *plan)
     const int64_t until = plan->begin + plan->window[1] < end ? plan->begin + plan->window[1] : end,
                   from = plan->begin + plan->window[0];
     return until > from ? (double)(until - from) * 1e-9 : 0;
-}
-
-/* Returns the lowest format of the files: some rows have no more than that format says. */
-static unsigned format_of(const struct plan *plan)
-{
-    unsigned format = CS_TRACE_FORMAT;
-    for (size_t i = 0; i < plan->file_count; i++)
-        if (plan->files[i].ours && plan->files[i].format < format) format = plan->files[i].format;
-    return format ?: 1;
 }
 
 static bool all_complete(const struct plan *plan)
@@ -141,7 +132,7 @@ static void cut_trailer_put(struct rope *to, const struct plan *plan)
     yyjson_val *source = kept_at(file, KEPT_TOTALS, "/gpu/source");
     rope_print(to, "\n],\"traceName\":\"custream\"");
     member_put(to, kept_names[KEPT_DEVICES], kept_at(file, KEPT_DEVICES, ""));
-    rope_print(to, ",\n\"totals\":{\"complete\":%s", flag(all_complete(plan)));
+    rope_print(to, ",\n\"totals\":{\"complete\":%s", flag[all_complete(plan)]);
     if (source) {
         rope_print(to, ",\"gpu\":{\"source\":");
         row_print(to, source);
@@ -195,7 +186,10 @@ static void group_put(struct rope *to, const struct file *file, const struct pro
 
 void header_put(struct rope *to, const struct plan *plan)
 {
-    rope_print(to, CS_TRACE_BEGIN("%u") "%" PRId64 ",\n", format_of(plan), plan->base);
+    unsigned format = CS_TRACE_FORMAT; /* the lowest of the files: rows have no more than it says */
+    for (size_t i = 0; i < plan->file_count; i++)
+        if (plan->files[i].ours && plan->files[i].format < format) format = plan->files[i].format;
+    rope_print(to, CS_TRACE_BEGIN("%u") "%" PRId64 ",\n", format ?: 1, plan->base);
     if (plan->alone) return cut_header_put(to, plan); /* names come with the file's own rows */
     rope_print(to, "\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"merged\":{");
     clocks_put(to, plan);
@@ -223,22 +217,18 @@ struct sum {
     uint64_t value;
 };
 
-/* Whether file `i` counts in the sum. Of no_room, only the last part of a process counts, as it
- * includes the parts before it. */
-static bool counts(const struct plan *plan, size_t i, const struct sum *sum)
-{
-    return i + 1 == plan->file_count || plan->files[i + 1].process != plan->files[i].process ||
-           strncmp(sum->path, "/no_room", 8);
-}
-
 static bool sums_make(const struct plan *plan, struct sum *sums, size_t count)
 {
     for (size_t i = 0; i < plan->file_count; i++)
         for (size_t s = 0; s < count; s++) {
             uint64_t value;
+            /* Of no_room, the last part of a process includes the parts before it. */
+            const bool counts = i + 1 == plan->file_count ||
+                                plan->files[i + 1].process != plan->files[i].process ||
+                                strncmp(sums[s].path, "/no_room", 8);
             if (!plan->files[i].has_totals) return false;
             if (value_natural(kept_at(&plan->files[i], KEPT_TOTALS, sums[s].path), &value))
-                sums[s].value += counts(plan, i, &sums[s]) ? value : 0;
+                sums[s].value += counts ? value : 0;
             else if (!strchr(sums[s].path + 1, '/')) return false;
         }
     return true;
@@ -280,7 +270,7 @@ static void totals_put(struct rope *to, const struct plan *plan)
         snprintf(paths[kind], sizeof paths[kind], "/no_room/%s", cs_no_room_info[kind].name);
         sums[NO_ROOM + kind].path = paths[kind];
     }
-    rope_print(to, "\"totals\":{\"complete\":%s", flag(all_complete(plan)));
+    rope_print(to, "\"totals\":{\"complete\":%s", flag[all_complete(plan)]);
     if (!plan->windowed && sums_make(plan, sums, SUMS)) {
         rope_print(to, ",\"recorded\":%" PRIu64 ",\"lost_records\":%" PRIu64, sums[RECORDED].value,
             sums[LOST].value);

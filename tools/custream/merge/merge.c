@@ -28,17 +28,6 @@ static int window_read(struct plan *plan, const char *text)
         text);
 }
 
-/* Reads how long the file was when the range began. Rows count from TORN_BEHIND bytes before that:
- * the file may have ended in a trailer, and the range's rows were written over it. */
-static int byte_read(uint64_t *skip_to, const char *text)
-{
-    char *end;
-    const uint64_t bytes = strtoull(text, &end, 10);
-    *skip_to = bytes > TORN_BEHIND ? bytes - TORN_BEHIND : 0;
-    if (*text >= '0' && *text <= '9' && !*end) return STATUS_OK;
-    return complain(NAME, "--from-byte='%s': a number of bytes is wanted", text);
-}
-
 static int request_read(struct request *request, int argc, char **argv)
 {
     const char *clocks = NULL;
@@ -54,7 +43,15 @@ static int request_read(struct request *request, int argc, char **argv)
         } else if (flag == FLAG_WINDOW) status = window_read(&request->plan, optarg);
         else if (flag == FLAG_CLOCKS) clocks = optarg;
         else if (flag == FLAG_RANGE) request->plan.range = optarg;
-        else if (flag == FLAG_FROM_BYTE) status = byte_read(&request->plan.skip_to, optarg);
+        else if (flag == FLAG_FROM_BYTE) {
+            char *end;
+            const uint64_t bytes = strtoull(optarg, &end, 10);
+            /* so long was the file when the range began; but it may have ended in a trailer, over
+             * which the range's rows were written */
+            request->plan.skip_to = bytes > TORN_BEHIND ? bytes - TORN_BEHIND : 0;
+            if (*optarg < '0' || *optarg > '9' || *end)
+                return complain(NAME, "--from-byte='%s': a number of bytes is wanted", optarg);
+        }
     }
     for (; optind < argc; optind++)
         request->files[request->file_count++] = argv[optind]; /* behind "--" */

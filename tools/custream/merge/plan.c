@@ -338,16 +338,6 @@ static size_t ids_most(const struct plan *plan)
     return plan->process_count;
 }
 
-static void process_leave_out(struct plan *plan, size_t process)
-{
-    for (size_t i = plan->file_count; i-- > 0;) {
-        if (plan->files[i].process != process) continue;
-        refuse(
-            plan, &plan->files[i], "its ids, and those of the others, are more than fit a trace");
-        file_leave_out(plan, i);
-    }
-}
-
 /* Turns each process's ids[] from a count into what to add: the counts of all processes before. */
 static void ids_settle(struct plan *plan)
 {
@@ -358,13 +348,6 @@ static void ids_settle(struct plan *plan)
             plan->processes[p].ids[range] = next[range];
             next[range] += used;
         }
-}
-
-static const char *path_of(const struct plan *plan, size_t process)
-{
-    size_t i = 0;
-    while (plan->files[i].process != process) i++;
-    return plan->files[i].shown;
 }
 
 static int64_t ahead_at(const struct process *process, int64_t ts)
@@ -407,26 +390,19 @@ static bool times_settle(struct plan *plan)
     for (size_t p = 0; p < plan->process_count; p++) {
         struct process *process = &plan->processes[p];
         if (process->first == INT64_MAX) process->first = 0;
-        if (!plan->align_start && process->base - plan->base > TIME_MAX)
-            return complain(NAME,
-                       "%s: began more than 73 years after the first trace; --align=start lets all "
-                       "begin at 0",
-                       path_of(plan, p)),
-                   false;
+        if (!plan->align_start && process->base - plan->base > TIME_MAX) {
+            size_t i = 0;
+            while (plan->files[i].process != p) i++;
+            return complained(NAME,
+                "%s: began more than 73 years after the first trace; --align=start lets all begin "
+                "at 0",
+                plan->files[i].shown);
+        }
         process->shift = plan->align_start ? -process->first : process->base - plan->base;
         if (time_merged(process, process->first) < plan->begin)
             plan->begin = time_merged(process, process->first);
     }
     return true;
-}
-
-/* Converts the window from the wall clock to times from the first event on. */
-static void window_settle(struct plan *plan)
-{
-    for (int i = 0; i < 2; i++) {
-        plan->window[i] -= plan->base + plan->begin;
-        if (plan->window[i] < 0) plan->window[i] = 0;
-    }
 }
 
 /* --- names and pids --- */
@@ -452,16 +428,6 @@ static int label_length(const char *name)
     return escape && escape - name - 1 < length ? (int)(escape - name - 1) : length;
 }
 
-static void labels_compare(struct plan *plan)
-{
-    for (size_t p = 0; p < plan->process_count; p++) {
-        plan->processes[p].twin = false;
-        for (size_t other = 0; other < plan->process_count; other++)
-            plan->processes[p].twin |=
-                other != p && !strcmp(plan->processes[p].label, plan->processes[other].label);
-    }
-}
-
 /* Labels each process "rank 3", or with its program's name. Processes with the same label get their
  * pid behind it, and if labels are still the same, their place. */
 static void labels_settle(struct plan *plan)
@@ -475,7 +441,12 @@ static void labels_settle(struct plan *plan)
         else snprintf(process->label, sizeof process->label, "%.*s", label_length(name), name + 1);
     }
     for (int more = 0; more < 2; more++) {
-        labels_compare(plan);
+        for (size_t p = 0; p < plan->process_count; p++) {
+            plan->processes[p].twin = false;
+            for (size_t other = 0; other < plan->process_count; other++)
+                plan->processes[p].twin |=
+                    other != p && !strcmp(plan->processes[p].label, plan->processes[other].label);
+        }
         for (size_t p = 0; p < plan->process_count; p++) {
             struct process *process = &plan->processes[p];
             const size_t length = strlen(process->label);
@@ -541,14 +512,22 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     processes_find(plan);
     for (size_t most; plan->refusals && (most = ids_most(plan)) < plan->process_count;
         processes_find(plan))
-        process_leave_out(plan, most);
+        for (size_t i = plan->file_count; i-- > 0;) {
+            if (plan->files[i].process != most) continue;
+            refuse(plan, &plan->files[i],
+                "its ids, and those of the others, are more than fit a trace");
+            file_leave_out(plan, i);
+        }
     if (!plan->file_count) return false;
     processes_sort(plan);
     ids_settle(plan);
     if (!clocks_settle(plan) || !times_settle(plan)) return false;
     if (plan->range && !window_of_range(plan)) return false;
-    if (plan->wall) window_settle(plan);
-    else if (plan->windowed && !window_fits(plan)) return false;
+    for (int i = 0; i < 2 && plan->wall; i++) {
+        plan->window[i] -= plan->base + plan->begin;
+        if (plan->window[i] < 0) plan->window[i] = 0;
+    }
+    if (!plan->wall && plan->windowed && !window_fits(plan)) return false;
     plan->alone = (plan->wall || plan->range) && plan->process_count == 1 && plan->files[0].ours;
     labels_settle(plan);
     pids_settle(plan);

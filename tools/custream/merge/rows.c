@@ -19,13 +19,12 @@ struct writing {
 
 enum { VALUE_TEXT = 40 };
 
-static bool is_replaced(const struct plan *plan, const struct merge_row *row)
+/* Whether a row names a process. The merged trace has names of its own. */
+static bool is_name(const struct merge_row *row)
 {
-    static const char *const names[] = {"process_name", "process_labels", "process_sort_index"};
-    bool is = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        is |= yyjson_equals_str(row->at[ROW_NAME], names[i]);
-    return is && row->ph == 'M' && !plan->alone;
+    const char *name = yyjson_get_str(row->at[ROW_NAME]);
+    return row->ph == 'M' && name &&
+           ONE_OF(name, "process_name", "process_labels", "process_sort_index");
 }
 
 static void time_set(yyjson_val *value, char text[VALUE_TEXT], int64_t ns)
@@ -105,7 +104,7 @@ static bool row_write(void *of, struct json *json, char error[256])
     const struct group *group = row_read(&row, value) ? group_of(w->file, row.at[ROW_PID]) : NULL;
     if (!group) return snprintf(error, 256, "it was changed while it was read"), false;
     const bool kept = !w->plan->windowed || window_keeps(&w->window, &row);
-    if (!kept || is_replaced(w->plan, &row)) return true;
+    if (!kept || (!w->plan->alone && is_name(&row))) return true;
     if (!ids_set(w, &row, ids))
         return snprintf(error, 256,
                    "its ids, and those of the files before it, are more than fit a trace"),

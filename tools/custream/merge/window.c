@@ -6,15 +6,12 @@
 
 static const char NAME[] = "custream merge";
 
-/* Whether the row marks the begin or the end of a stream's life. Only the begin has an origin. */
-static bool is_life(const struct merge_row *row)
-{
-    return row->ph == 'i' && yyjson_equals_str(row->at[ROW_CAT], "cs_stream") &&
-           row->at[ROW_STREAM];
-}
+/* Whether the row is the begin or the end of something, such as a mark of a stream's life. */
 static bool is_paired(const struct merge_row *row)
 {
-    return strchr("BEbe", row->ph) || is_life(row);
+    return strchr("BEbe", row->ph) ||
+           (row->ph == 'i' && yyjson_equals_str(row->at[ROW_CAT], "cs_stream") &&
+               row->at[ROW_STREAM]);
 }
 static bool is_arrow(char ph) { return ph && strchr("stf", ph); }
 
@@ -74,14 +71,6 @@ static void pair_end(struct window *window, uint64_t key, int64_t ts, uint64_t p
     window->pairs[pair] = true;
 }
 
-static void survey_pair(struct window *window, const struct merge_row *row, int64_t ts)
-{
-    const uint64_t pair = window->pair_count;
-    array_add(window->pairs, window->pair_count, window->pair_capacity, false);
-    const bool begins = strchr("Bb", row->ph) || (row->ph == 'i' && row->at[ROW_ORIGIN]);
-    (begins ? pair_begin : pair_end)(window, key_of(row), ts, pair);
-}
-
 /* Keeps slices without an end that begin before the window's end: such slices reach into the
  * window. */
 static void pairs_left(struct window *window)
@@ -95,14 +84,6 @@ static void pairs_left(struct window *window)
 }
 
 /* --- with --range --- */
-
-static bool is_call(const struct merge_row *row)
-{
-    static const char *const calls[] = {"cuda_driver", "cuda_runtime", "cs_callback", "cs_policy"};
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (yyjson_equals_str(row->at[ROW_CAT], calls[i])) return true;
-    return false;
-}
 
 static bool range_keeps(const struct window *window, const struct merge_row *row, int64_t ts)
 {
@@ -130,7 +111,9 @@ static bool range_row(struct window *window, const struct merge_row *row, yyjson
     if (is_arrow(row->ph) && numbers_get(&window->begins, place_key(row), 0))
         ++*numbers_at(&window->arrows, key_of(row), 0);
     if (row->ph != 'X') return true;
-    const bool called = is_call(row) && lies_in(window, ts);
+    const bool called = ONE_OF(yyjson_get_str(row->at[ROW_CAT]) ?: "", "cuda_driver",
+                            "cuda_runtime", "cs_callback", "cs_policy") &&
+                        lies_in(window, ts);
     window->called |= called;
     if (called && value_natural(row->at[ROW_CORRELATION], &correlation))
         *numbers_at(&window->calls, correlation, 0) = 1;
@@ -153,7 +136,11 @@ static bool survey_row(void *of, struct json *json, char error[256])
     int64_t ts;
     if (!row_read(&row, json->value) || !value_ns(row.at[ROW_TS], &ts))
         return true; /* a row without time */
-    if (is_paired(&row)) survey_pair(window, &row, ts);
+    if (is_paired(&row)) {
+        const bool begins = strchr("Bb", row.ph) || (row.ph == 'i' && row.at[ROW_ORIGIN]);
+        array_add(window->pairs, window->pair_count, window->pair_capacity, false);
+        (begins ? pair_begin : pair_end)(window, key_of(&row), ts, window->pair_count - 1);
+    }
     if (window->is_range && !range_row(window, &row, json->value, ts, error)) return false;
     if (!window->is_range && is_arrow(row.ph) && row.ph != 't' && lies_in(window, ts))
         *numbers_at(&window->arrows, key_of(&row), 0) ^= 1;

@@ -140,33 +140,15 @@ static void add_host(struct making *m, const struct idle *like, int64_t begin, i
     }
 }
 
-static void ended_make(struct making *m)
-{
-    const struct groups *calls = &m->run->thread_calls;
-    m->ended = array_zeros(m->run->call_count, sizeof *m->ended);
-    for (size_t thread = 0; thread < m->run->thread_count; thread++)
-        for (uint32_t i = calls->begins[thread]; i < calls->begins[thread + 1]; i++) {
-            m->ended[i] = m->run->calls[calls->members[i]].end;
-            if (i > calls->begins[thread] && m->ended[i - 1] > m->ended[i])
-                m->ended[i] = m->ended[i - 1];
-        }
-}
-
-/* Returns the place of the thread's first call that ends after `at`. Calls of a thread follow each
- * other; other tools' calls may be nested, and then the outer one counts. */
-static uint32_t first_call(const struct making *m, uint32_t thread, int64_t at)
-{
-    const uint32_t *begins = m->run->thread_calls.begins;
-    return (uint32_t)FIRST_NOT(i, begins[thread], begins[thread + 1], m->ended[i] <= at);
-}
-
 static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end)
 {
     const struct run *run = m->run;
     const struct idle like = {.device = (uint8_t)device, .next = next};
-    const uint32_t thread = idle_thread(run, &like);
-    for (uint32_t i = first_call(m, thread, begin);
-        begin < end && i < run->thread_calls.begins[thread + 1]; i++) {
+    const uint32_t thread = idle_thread(run, &like), first = run->thread_calls.begins[thread],
+                   behind = run->thread_calls.begins[thread + 1];
+    /* Calls of a thread follow each other. Of other tools' nested calls the outer one counts. */
+    for (size_t i = FIRST_NOT(n, first, behind, m->ended[n] <= begin); begin < end && i < behind;
+        i++) {
         const struct call *call = &run->calls[run->thread_calls.members[i]];
         if (call->begin >= end) break;
         if (call->end <= begin) continue;
@@ -181,17 +163,6 @@ static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t 
 }
 
 /* --- the GPU's part --- */
-
-/* Returns what may have kept ready work from running beside `last`, the work that ended last. */
-static enum cause crowded(
-    const struct making *m, uint32_t device, const struct work *work, const struct work *last)
-{
-    if (work->kind == WORK_COPY && last->kind == WORK_COPY && work->way == last->way)
-        return CAUSE_COPY_ENGINE;
-    if (kernel_fills(m->run, last) >= 1) return CAUSE_DEVICE_FULL;
-    if (m->streams_used[device] > HARDWARE_QUEUES) return CAUSE_HARDWARE_QUEUE;
-    return CAUSE_UNKNOWN;
-}
 
 /* Adds the end of a gap: all known obstacles were gone at `begin`. A graph may have unknown
  * obstacles inside, such as host functions and waits, so GRAPH_EDGE is the cause up to the end. */
@@ -231,22 +202,14 @@ static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last,
     } else if (ready > enqueued && ready >= ended - SAME_NS)
         tail(m, device, next, begin, end, hold->cause);
     else if (returned >= ended - LATENCY_NS) tail(m, device, next, begin, end, CAUSE_LAUNCH);
-    else tail(m, device, next, begin, end, crowded(m, device, work, &run->works[last]));
-}
-
-/* --- devices --- */
-
-static void of_device(struct making *m, uint32_t device)
-{
-    int64_t until = 0;
-    uint32_t last = NONE;
-    for (uint32_t i = 0; i < m->run->work_count; i++) {
-        const struct work *work = &m->run->works[i];
-        if (work_device(m->run, work) != device) continue;
-        if (last != NONE && work->begin > until) gap(m, device, i, last, until);
-        if (last != NONE && work->end <= until) continue;
-        until = work->end;
-        last = i;
+    else { /* ready work did not run beside the work that ended last */
+        const struct work *before = &run->works[last];
+        tail(m, device, next, begin, end,
+            work->kind == WORK_COPY && before->kind == WORK_COPY && work->way == before->way
+                ? CAUSE_COPY_ENGINE
+            : kernel_fills(run, before) >= 1            ? CAUSE_DEVICE_FULL
+            : m->streams_used[device] > HARDWARE_QUEUES ? CAUSE_HARDWARE_QUEUE
+                                                        : CAUSE_UNKNOWN);
     }
 }
 
@@ -275,9 +238,27 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
         m.streams_used[run->streams[s].device] += run->streams[s].works != 0;
     times_make(&m.no_works, run, works_lost, run->work_count);
     times_make(&m.no_calls, run, calls_lost, run->call_count);
-    ended_make(&m);
+    const struct groups *calls = &run->thread_calls;
+    m.ended = array_zeros(run->call_count, sizeof *m.ended);
+    for (size_t thread = 0; thread < run->thread_count; thread++)
+        for (uint32_t i = calls->begins[thread]; i < calls->begins[thread + 1]; i++) {
+            m.ended[i] = run->calls[calls->members[i]].end;
+            if (i > calls->begins[thread] && m.ended[i - 1] > m.ended[i])
+                m.ended[i] = m.ended[i - 1];
+        }
     thread_ranges_make(&m.ranges, run);
-    for (uint32_t d = 0; d < run->device_count; d++) of_device(&m, d);
+    for (uint32_t d = 0; d < run->device_count; d++) {
+        int64_t until = 0;
+        uint32_t last = NONE;
+        for (uint32_t i = 0; i < run->work_count; i++) {
+            const struct work *work = &run->works[i];
+            if (work_device(run, work) != d) continue;
+            if (last != NONE && work->begin > until) gap(&m, d, i, last, until);
+            if (last != NONE && work->end <= until) continue;
+            until = work->end;
+            last = i;
+        }
+    }
     thread_ranges_free(&m.ranges);
     free_all(m.streams_used, m.no_works.rows, m.no_calls.rows, m.ended);
 }

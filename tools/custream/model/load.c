@@ -46,24 +46,6 @@ static uint32_t stream_at(struct run *run, uint32_t ordinal, uint32_t lane)
     return stream;
 }
 
-static uint32_t thread_at(struct run *run, uint32_t pid, uint32_t tid)
-{
-    struct loading *l = run->loading;
-    bool fresh;
-    const uint32_t thread =
-        index_of(&l->last_thread, &l->threads, key_of(pid, tid), run->thread_count, &fresh);
-    if (fresh) ADD(run, thread, (struct thread){.tid = tid});
-    return thread;
-}
-
-/* Returns a name's row of the call table. Each name is searched for once. */
-static enum cs_call call_of(struct run *run, text name)
-{
-    uint32_t *at = numbers_at(&run->loading->calls, name, NONE);
-    if (*at != NONE) return (enum cs_call) * at;
-    return (enum cs_call)(*at = (uint32_t)(call_named(text_in(run, name)) - cs_call_info));
-}
-
 /* Returns the index of a row's shape. A file numbers shapes in the order of their first use. */
 static uint32_t shape_of(struct run *run, const struct trace_row *row)
 {
@@ -84,8 +66,13 @@ static int64_t end_of(const struct trace_row *row)
 }
 static uint32_t thread_of(struct run *run, const struct trace_row *row)
 {
-    return thread_at(
-        run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
+    struct loading *l = run->loading;
+    const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
+    const uint64_t key = key_of((uint32_t)row_number(row, KEY_PID, 0), tid);
+    bool fresh;
+    const uint32_t thread = index_of(&l->last_thread, &l->threads, key, run->thread_count, &fresh);
+    if (fresh) ADD(run, thread, (struct thread){.tid = tid});
+    return thread;
 }
 
 /* Returns a stream of the table. Its index is found first: that may add a stream, which moves the
@@ -103,21 +90,6 @@ static uint32_t stream_named(struct run *run, const struct trace_row *row)
         run, (uint32_t)row_number(row, KEY_CS_DEVICE, 0), (uint32_t)row->number[KEY_CS_STREAM]);
 }
 
-/* Returns the number of a call's flags: 1 for "EXTERNAL (1)". */
-static long flags_of(const struct run *run, const struct trace_row *row)
-{
-    const char *words = text_in(run, row_word(row, KEY_FLAGS)), *number = strrchr(words, '(');
-    return strtol(number ? number + 1 : words, NULL, 0);
-}
-
-/* Whether the call lets a graph's node or another process record an event. */
-static bool names_a_record(enum cs_call call)
-{
-    return call == CS_CALL_cuIpcGetEventHandle || call == CS_CALL_cuGraphAddEventRecordNode ||
-           call == CS_CALL_cuGraphEventRecordNodeSetEvent ||
-           call == CS_CALL_cuGraphExecEventRecordNodeSetEvent;
-}
-
 static void load_call(struct run *run, const struct trace_row *row)
 {
     struct call call = {.begin = begin_of(row),
@@ -127,13 +99,21 @@ static void load_call(struct run *run, const struct trace_row *row)
         .work = (uint32_t)row_number(row, KEY_CORRELATION, 0),
         .name = row_word(row, KEY_NAME),
         .result = row_word(row, KEY_RESULT)};
-    call.call = call_of(run, call.name);
+    uint32_t *at = numbers_at(&run->loading->calls, call.name, NONE);
+    if (*at == NONE) *at = (uint32_t)(call_named(text_in(run, call.name)) - cs_call_info);
+    call.call = (enum cs_call) * at;
     const bool of_event = call_kind(&call) == CS_KIND_WAIT ||
                           (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
     /* for waits too, as CU_EVENT_WAIT_EXTERNAL has the same value */
-    call.external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL;
+    const char *flags = text_in(run, row_word(row, KEY_FLAGS)), /* "EXTERNAL (1)" */
+        *number = strrchr(flags, '(');
+    call.external =
+        of_event && strtol(number ? number + 1 : flags, NULL, 0) & CU_EVENT_RECORD_EXTERNAL;
     call.elsewhere = (call.external && call_kind(&call) == CS_KIND_EVENT) ||
-                     row_has(row, KEY_ELSEWHERE) || names_a_record(call.call);
+                     row_has(row, KEY_ELSEWHERE) || call.call == CS_CALL_cuIpcGetEventHandle ||
+                     call.call == CS_CALL_cuGraphAddEventRecordNode ||
+                     call.call == CS_CALL_cuGraphEventRecordNodeSetEvent ||
+                     call.call == CS_CALL_cuGraphExecEventRecordNodeSetEvent;
     call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL)
                                                    : (uint32_t)row_number(row, KEY_EVENT, 0);
     if (call_kind(&call) == CS_KIND_MEMOP) call.what = row_word(row, KEY_ADDRESS);
@@ -188,15 +168,6 @@ static void load_work(struct run *run, const struct trace_row *row, enum work_ki
     ADD(run, work, work);
 }
 
-static void load_callback(struct run *run, const struct trace_row *row)
-{
-    const uint32_t thread = thread_of(run, row), stream = stream_named(run, row);
-    run->threads[thread].callbacks = true;
-    ADD(run, callback,
-        (struct callback){begin_of(row), end_of(row), begin_of(row) - row_number(row, KEY_DELAY, 0),
-            stream, thread});
-}
-
 /* A range that is longer than a part is cut in each part. */
 static enum cs_cut cut_of(const struct run *run, const struct trace_row *row)
 {
@@ -212,15 +183,6 @@ static bool is_continued(enum cs_cut cut)
 static bool goes_on(enum cs_cut cut)
 {
     return cut == CS_CUT_GOES_ON || cut == CS_CUT_CONTINUED_GOES_ON;
-}
-
-static void load_range(struct run *run, const struct trace_row *row)
-{
-    const uint32_t thread = thread_of(run, row);
-    const enum cs_cut cut = cut_of(run, row);
-    ADD(run, range,
-        (struct range){begin_of(row), end_of(row), thread, row_word(row, KEY_NAME),
-            row_word(row, KEY_DOMAIN), 0, is_continued(cut), goes_on(cut), 0, 0});
 }
 
 uint32_t run_open_range(const struct run *run, const struct trace_row *row)
@@ -248,21 +210,18 @@ static void load_range_end(struct run *run, const struct trace_row *row, bool be
     }
 }
 
-static void load_loss(struct run *run, const struct trace_row *row, bool closed)
-{
-    const uint64_t works = (uint64_t)row_number(row, KEY_GPU_WORK, 0);
-    const bool no_times = closed || row_word(row, KEY_NAME) == run->loading->words[WORD_NO_TIMES];
-    array_add(run->losses, run->loss_count, run->loss_capacity,
-        (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0), works,
-            row_word(row, KEY_CAUSE), no_times, closed});
-}
-
-static void load_life_begin(struct run *run, const struct trace_row *row)
+/* Loads a mark of a stream's life. Only the begin has an origin. */
+static void load_life(struct run *run, const struct trace_row *row)
 {
     const text origin = row_word(row, KEY_ORIGIN);
     struct stream *stream = stream_row(run, row);
     stream->lived = true;
-    if (!row_has(row, KEY_ORIGIN)) return;
+    if (!row_has(row, KEY_ORIGIN)) {
+        stream->destroyed = row_number(row, KEY_DESTROYED, 0);
+        if (stream->destroyed) stream->end = begin_of(row);
+        if (row_has(row, KEY_META_NAME)) stream->name = row_word(row, KEY_META_NAME);
+        return;
+    }
     stream->known = true;
     stream->name =
         row_has(row, KEY_META_NAME) ? row_word(row, KEY_META_NAME) : row_word(row, KEY_NAME);
@@ -281,15 +240,6 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
     stream->thread = (uint32_t)row_number(row, KEY_THREAD, 0);
     if (stream->begin == INT64_MIN)
         stream->begin = begin_of(row); /* of several parts, the first part's begin counts */
-}
-
-static void load_life_end(struct run *run, const struct trace_row *row)
-{
-    struct stream *stream = stream_row(run, row);
-    stream->lived = true;
-    stream->destroyed = row_number(row, KEY_DESTROYED, 0);
-    if (stream->destroyed) stream->end = begin_of(row);
-    if (row_has(row, KEY_META_NAME)) stream->name = row_word(row, KEY_META_NAME);
 }
 
 static void load_meta(struct run *run, const struct trace_row *row)
@@ -322,10 +272,26 @@ static void load_slice(struct run *run, const struct trace_row *row)
         }
     if (cat == l->words[WORD_DRIVER] || (cat == l->words[WORD_RUNTIME] && !run->ours))
         load_call(run, row);
-    else if (cat == l->words[WORD_CALLBACK]) load_callback(run, row);
-    else if (cat == l->words[WORD_RANGE]) load_range(run, row);
-    else if (cat == l->words[WORD_LOSS] || cat == l->words[WORD_WINDOW])
-        load_loss(run, row, cat == l->words[WORD_WINDOW]);
+    else if (cat == l->words[WORD_CALLBACK]) {
+        const uint32_t thread = thread_of(run, row), stream = stream_named(run, row);
+        run->threads[thread].callbacks = true;
+        ADD(run, callback,
+            (struct callback){begin_of(row), end_of(row),
+                begin_of(row) - row_number(row, KEY_DELAY, 0), stream, thread});
+    } else if (cat == l->words[WORD_RANGE]) {
+        const uint32_t thread = thread_of(run, row);
+        const enum cs_cut cut = cut_of(run, row);
+        ADD(run, range,
+            (struct range){begin_of(row), end_of(row), thread, row_word(row, KEY_NAME),
+                row_word(row, KEY_DOMAIN), 0, is_continued(cut), goes_on(cut), 0, 0});
+    } else if (cat == l->words[WORD_LOSS] || cat == l->words[WORD_WINDOW]) {
+        const bool closed = cat == l->words[WORD_WINDOW],
+                   no_times = closed || row_word(row, KEY_NAME) == l->words[WORD_NO_TIMES];
+        array_add(run->losses, run->loss_count, run->loss_capacity,
+            (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0),
+                (uint64_t)row_number(row, KEY_GPU_WORK, 0), row_word(row, KEY_CAUSE), no_times,
+                closed});
+    }
 }
 
 void run_take_row(void *of, const struct trace_row *row)
@@ -337,7 +303,7 @@ void run_take_row(void *of, const struct trace_row *row)
     case 'X': load_slice(run, row); break;
     case 'i':
         if (is_gpu(row) && row_word(row, KEY_CAT) == run->loading->words[WORD_LIFE])
-            (row_has(row, KEY_ORIGIN) ? load_life_begin : load_life_end)(run, row);
+            load_life(run, row);
         break;
     case 'b': load_range_end(run, row, true); break;
     case 'e': load_range_end(run, row, false); break;
@@ -433,31 +399,6 @@ void facts_free(struct facts *facts)
     numbers_free(&facts->index);
 }
 
-static struct lost rows_lost(const struct run *run, size_t from)
-{
-    struct lost lost = {0};
-    for (size_t i = from; i < run->loss_count; i++) {
-        lost.calls += (double)run->losses[i].calls;
-        lost.works += (double)run->losses[i].works;
-    }
-    return lost;
-}
-
-/* Returns what the last file tells of itself. `losses`: the index of its first loss. */
-static struct part part_said(const struct run *run, uint32_t number, size_t losses)
-{
-    return (struct part){.number = number,
-        .without_times = run_number(run, "totals.gpu.without_times", 0),
-        .launches_without_kernel = run_number(run, "totals.gpu.launches_without_kernel", 0),
-        .without_call = run_number(run, "totals.gpu.without_call", 0),
-        .untimed_in_all = run_number(run, "totals.gpu_work_without_times_in_all_parts", NAN),
-        .lost = rows_lost(run, losses),
-        .lost_in_all = {run_number(run, "totals.lost_in_all_parts", NAN),
-            run_number(run, "totals.gpu_work_lost_in_all_parts", NAN)},
-        .continues = run_number(run, "totals.continues", 0) != 0,
-        .recovered = run_fact(run, "totals.recovered.cut_bytes")};
-}
-
 /* Adds the file that has been read as one more part. The newest part's facts are kept. */
 static void part_add(struct run *run, struct facts *before, const struct part *part)
 {
@@ -483,29 +424,6 @@ static bool is_fresh(const struct run *run, uint32_t number, char error[256])
         return false;
     }
     return true;
-}
-
-/* Whether the file is of the same run: parts share the process id and the time base. */
-static bool same_run(const struct run *run, uint32_t pid, int64_t base, char error[256])
-{
-    if (!run->loading->files || (run->pid == pid && run->base == base)) return true;
-    snprintf(error, 256,
-        "of another run than the files before it (process %u, not %u): a report is of one run and "
-        "its parts",
-        run->pid, pid);
-    return false;
-}
-
-/* Whether the file is ours, or had any call or GPU work. */
-static bool is_understood(const struct run *run, size_t known, char error[256])
-{
-    if (run->ours || run->work_count + run->call_count > known) return true;
-    const unsigned long long times = run->left.times, others = run->left.others;
-    snprintf(error, 256,
-        "no call and no GPU work in it is understood; it has %llu events, %llu without a usable "
-        "time and %llu without a phase",
-        (unsigned long long)run->rows + times + others, times, others);
-    return false;
 }
 
 static void load_progress(void *of, uint64_t bytes)
@@ -552,11 +470,36 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
     struct facts before = run->facts;
     run->facts = (struct facts){0};
     const enum trace_end end = trace_read(path, &run->texts, &sink, error);
-    const struct part part = part_said(run, run_count(run, "part", 0), losses);
+    struct part part = {.number = run_count(run, "part", 0),
+        .without_times = run_number(run, "totals.gpu.without_times", 0),
+        .launches_without_kernel = run_number(run, "totals.gpu.launches_without_kernel", 0),
+        .without_call = run_number(run, "totals.gpu.without_call", 0),
+        .untimed_in_all = run_number(run, "totals.gpu_work_without_times_in_all_parts", NAN),
+        .lost_in_all = {run_number(run, "totals.lost_in_all_parts", NAN),
+            run_number(run, "totals.gpu_work_lost_in_all_parts", NAN)},
+        .continues = run_number(run, "totals.continues", 0) != 0,
+        .recovered = run_fact(run, "totals.recovered.cut_bytes")};
+    for (size_t i = losses; i < run->loss_count; i++) {
+        part.lost.calls += (double)run->losses[i].calls;
+        part.lost.works += (double)run->losses[i].works;
+    }
     run->cut |= end == TRACE_CUT;
-    const bool loaded = end != TRACE_UNREADABLE && single(run, error) &&
-                        is_understood(run, known, error) && same_run(run, pid, base, error) &&
-                        is_fresh(run, part.number, error);
+    const unsigned long long times = run->left.times, others = run->left.others;
+    bool loaded = end != TRACE_UNREADABLE && single(run, error);
+    if (loaded && !run->ours && run->work_count + run->call_count <= known) {
+        snprintf(error, 256,
+            "no call and no GPU work in it is understood; it has %llu events, %llu without a "
+            "usable time and %llu without a phase",
+            (unsigned long long)run->rows + times + others, times, others);
+        loaded = false;
+    } else if (loaded && run->loading->files && (run->pid != pid || run->base != base)) {
+        snprintf(error, 256,
+            "of another run than the files before it (process %u, not %u): a report is of one run "
+            "and its parts",
+            run->pid, pid);
+        loaded = false;
+    }
+    loaded = loaded && is_fresh(run, part.number, error);
     if (loaded) part_add(run, &before, &part);
     facts_free(&before);
     run->loading->files += loaded;

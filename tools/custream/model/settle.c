@@ -47,21 +47,12 @@ static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_en
     return ORDER(a_begin, b_begin) ?: ORDER(b_end, a_end);
 }
 
-#define BY_TIME(name, type) \
-    static int name(const void *a, const void *b) \
-    { \
-        const struct type *x = a, *y = b; \
-        return by_time(x->begin, x->end, y->begin, y->end); \
-    }
-BY_TIME(calls_by_time, call)
-BY_TIME(ranges_by_time, range)
-BY_TIME(losses_by_time, loss)
-
+COMPARES(calls_by_time, struct call, by_time(a->begin, a->end, b->begin, b->end))
+COMPARES(ranges_by_time, struct range, by_time(a->begin, a->end, b->begin, b->end))
+COMPARES(losses_by_time, struct loss, by_time(a->begin, a->end, b->begin, b->end))
 COMPARES(callbacks_by_time, struct callback, by_time(a->enqueued, a->end, b->enqueued, b->end))
-
-/* the shorter first */
-COMPARES(works_by_time, struct work, by_time(a->begin, -a->end, b->begin, -b->end))
-
+/* Of works that begin at once, the shorter comes first. */
+COMPARES(works_by_time, struct work, ORDER(a->begin, b->begin) ?: ORDER(a->end, b->end))
 COMPARES(parts_by_number, struct part, ORDER(a->number, b->number))
 
 /* Sorts rows. Most tables are in order already, so this is tested first. */
@@ -95,25 +86,17 @@ static struct tie *ties_make(struct run *run, size_t *count)
     return ties;
 }
 
-/* Returns the call with a correlation. ties[*next] is tried first: works mostly begin in the order
- * of their calls. */
-static const struct tie *tie_find(
-    const struct tie *ties, size_t count, uint32_t correlation, size_t *next)
-{
-    const struct tie wanted = {correlation, 0}, *found = &ties[*next];
-    if (*next >= count || found->correlation != correlation)
-        found = bsearch(&wanted, ties, count, sizeof *ties, ties_by_number);
-    if (found) *next = (size_t)(found - ties) + 1;
-    return found;
-}
-
 static void tie_works(struct run *run)
 {
     size_t count, next = 0;
     struct tie *ties = ties_make(run, &count);
     for (size_t i = 0; i < run->work_count; i++) {
         struct work *work = &run->works[i];
-        const struct tie *found = work->call ? tie_find(ties, count, work->call, &next) : NULL;
+        const struct tie wanted = {work->call, 0}, *found = work->call ? &ties[next] : NULL;
+        /* Works mostly begin in the order of their calls. */
+        if (found && (next >= count || found->correlation != work->call))
+            found = bsearch(&wanted, ties, count, sizeof *ties, ties_by_number);
+        if (found) next = (size_t)(found - ties) + 1;
         work->call = found ? found->call : NONE;
         if (found) run->calls[found->call].works++, run->calls[found->call].ended = true;
     }
@@ -131,20 +114,6 @@ static void tie_works(struct run *run)
     }
 }
 
-/* Marks the calls whose work has ended, before a sample is set apart. */
-static void end_calls(struct run *run)
-{
-    struct numbers calls = {0};
-    for (size_t i = 0; i < run->call_count; i++)
-        if (run->calls[i].work) *numbers_at(&calls, run->calls[i].work, 0) = (uint32_t)i;
-    for (size_t i = 0; i < run->work_count; i++) {
-        const uint32_t call =
-            run->works[i].call ? numbers_get(&calls, run->works[i].call, NONE) : NONE;
-        if (call != NONE) run->calls[call].ended = true;
-    }
-    numbers_free(&calls);
-}
-
 /* Moves the works of a sample to `sampled`: as most work is missing, a sample tells neither gaps
  * nor order. Readers of run->works then find no work. */
 static void set_sample_apart(struct run *run)
@@ -155,6 +124,7 @@ static void set_sample_apart(struct run *run)
     run->works = NULL;
     run->work_count = run->work_capacity = 0;
     for (size_t i = 0; i < run->sampled_count; i++) run->sampled[i].call = NONE;
+    for (size_t i = 0; i < run->call_count; i++) run->calls[i].works = 0;
     for (size_t i = 0; i < run->stream_count; i++) run->streams[i].works = 0;
 }
 
@@ -198,30 +168,6 @@ struct pieces {
     uint32_t *next;             /* by range: the next piece in the list */
 };
 
-/* Returns the name that all pieces of one range share. */
-static text piece_name(struct run *run, const struct range *range)
-{
-    const uint32_t name[] = {range->thread, range->id, range->name, range->domain};
-    return text_number(&run->texts, (const char *)name, sizeof name); /* the bytes as a text */
-}
-
-static void piece_push(struct pieces *pieces, text name, uint32_t range)
-{
-    uint32_t *first = numbers_at(&pieces->first, name, NONE),
-             *last = numbers_at(&pieces->last, name, NONE);
-    if (*first == NONE) *first = range;
-    else pieces->next[*last] = range;
-    *last = range;
-}
-
-static uint32_t piece_pop(struct pieces *pieces, text name)
-{
-    uint32_t *first = numbers_at(&pieces->first, name, NONE);
-    const uint32_t range = *first;
-    if (range != NONE) *first = pieces->next[range];
-    return range;
-}
-
 /* Returns the range that the piece at `i` continues; NONE: the piece is the first, or the piece
  * before is not in the files. */
 static uint32_t piece_before(struct pieces *pieces, const struct run *run, text name, size_t i)
@@ -230,8 +176,11 @@ static uint32_t piece_before(struct pieces *pieces, const struct run *run, text 
     /* a process range's id is unique, and pieces of several ranges may begin at once */
     if (piece->id) return numbers_get(&pieces->first, name, NONE);
     if (!piece->continued) return NONE;
-    for (uint32_t range; (range = piece_pop(pieces, name)) != NONE;)
+    for (uint32_t *first = numbers_at(&pieces->first, name, NONE); *first != NONE;) {
+        const uint32_t range = *first;
+        *first = pieces->next[range];
         if (piece->begin - run->ranges[range].end <= PIECES_APART_NS) return range;
+    }
     return NONE;
 }
 
@@ -246,12 +195,20 @@ static void join_ranges(struct run *run)
             run->ranges[kept++] = range;
             continue;
         }
-        const text name = piece_name(run, &range);
+        /* The bytes of what all pieces of a range share are a text. */
+        const uint32_t shared[] = {range.thread, range.id, range.name, range.domain};
+        const text name = text_number(&run->texts, (const char *)shared, sizeof shared);
         uint32_t whole = piece_before(&pieces, run, name, i);
         const bool begins = whole == NONE;
         if (begins) run->ranges[whole = (uint32_t)kept++] = range;
         else if (run->ranges[whole].end < range.end) run->ranges[whole].end = range.end;
-        if (range.id ? begins : range.continues) piece_push(&pieces, name, whole);
+        if (range.id ? !begins : !range.continues) continue;
+        uint32_t *first = numbers_at(&pieces.first, name, NONE);
+        const bool alone = *first == NONE;
+        if (alone) *first = whole;
+        uint32_t *last = numbers_at(&pieces.last, name, NONE);
+        if (!alone) pieces.next[*last] = whole;
+        *last = whole;
     }
     run->range_count = kept;
     numbers_free(&pieces.first);
@@ -344,9 +301,8 @@ void run_settle(struct run *run)
     sort(run->parts, run->part_count, sizeof *run->parts, parts_by_number);
     sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
     settle_span(run);
-    if (run_sample(run)) end_calls(run);
-    set_sample_apart(run);
     tie_works(run);
+    set_sample_apart(run);
     settle_events(run);
     run->thread_calls = GROUPS(run->thread_count, run->calls, run->call_count, thread);
     pauses_make(run);

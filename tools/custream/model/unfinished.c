@@ -110,17 +110,11 @@ static void end_before(struct queues *q, uint32_t stream, uint32_t call)
     end_until(q, stream, n);
 }
 
-/* Marks as ended what a wait for a whole context has shown, if there is only one context. */
-static void end_all_before(struct queues *q, uint32_t call)
-{
-    if (q->run->device_count > 1 || q->several) return;
-    for (uint32_t s = 0; s < q->run->stream_count; s++) end_before(q, s, call);
-}
-
 /* --- one pass over the calls --- */
 
 struct pass {
-    struct numbers nodes;    /* by a graph's number: the most nodes that a launch of it had */
+    /* by a graph's number: the most nodes that a launch of it had; one with fewer has not ended */
+    struct numbers nodes;
     struct numbers records;  /* by an event's number: its last record so far */
     uint32_t *next_callback; /* by stream: the place of its next host function that ran */
     struct groups callbacks;
@@ -132,23 +126,6 @@ static uint32_t graph_of_nodes(const struct run *run, const struct call *call)
 {
     const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
     return work && work->node ? work->graph : 0;
-}
-
-/* Counts the most nodes that a launch of each graph had: a launch with fewer nodes has not
- * ended. */
-static void count_nodes(struct pass *pass, const struct run *run)
-{
-    for (size_t i = 0; i < run->call_count; i++) {
-        const uint32_t graph = graph_of_nodes(run, &run->calls[i]);
-        uint32_t *most = graph ? numbers_at(&pass->nodes, graph, 0) : NULL;
-        if (most && run->calls[i].works > *most) *most = run->calls[i].works;
-    }
-}
-
-static bool work_has_ended(const struct pass *pass, const struct run *run, const struct call *call)
-{
-    const uint32_t graph = graph_of_nodes(run, call);
-    return call->ended && (!graph || call->works >= numbers_get(&pass->nodes, graph, 0));
 }
 
 /* Marks the call as ended if a host function that ran was enqueued during it: the first such
@@ -184,7 +161,9 @@ static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
 {
     const struct call *call = &q->run->calls[index];
     if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
-    if (call->stream != NONE && is_operation(call) && work_has_ended(pass, q->run, call))
+    const uint32_t graph = graph_of_nodes(q->run, call);
+    if (call->stream != NONE && is_operation(call) && call->ended &&
+        (!graph || call->works >= numbers_get(&pass->nodes, graph, 0)))
         end_call(q, index);
     switch (call_kind(call)) {
     case CS_KIND_HOSTFN:
@@ -195,7 +174,9 @@ static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
         break;
     case CS_KIND_WAIT: meet_event(q, pass, index); break;
     case CS_KIND_SYNC:
-        if (call_how(call, CS_HOW_WIDE)) end_all_before(q, index);
+        /* A wait for a whole context tells of all streams if there is only one context. */
+        for (uint32_t s = 0; call_how(call, CS_HOW_WIDE) && s < q->run->stream_count; s++)
+            if (q->run->device_count < 2 && !q->several) end_before(q, s, index);
         /* fall through */
     case CS_KIND_QUERY:
         if (call->stream != NONE) end_before(q, call->stream, index);
@@ -217,7 +198,11 @@ static void pass_over(struct queues *q)
         .callbacks = GROUPS(run->stream_count, run->callbacks, run->callback_count, stream)};
     pass.next_callback = array_zeros(run->stream_count, sizeof *pass.next_callback);
     for (size_t s = 0; s < run->stream_count; s++) pass.next_callback[s] = pass.callbacks.begins[s];
-    count_nodes(&pass, run);
+    for (size_t i = 0; i < run->call_count; i++) {
+        const uint32_t graph = graph_of_nodes(run, &run->calls[i]);
+        uint32_t *most = graph ? numbers_at(&pass.nodes, graph, 0) : NULL;
+        if (most && run->calls[i].works > *most) *most = run->calls[i].works;
+    }
     for (uint32_t i = 0; i < run->call_count; i++) meet_call(q, &pass, i);
     numbers_free(&pass.nodes);
     numbers_free(&pass.records);
@@ -304,13 +289,6 @@ static void queues_make(struct queues *q, const struct run *run)
     go_on(q);
 }
 
-static void queues_free(struct queues *q)
-{
-    void *const tables[] = {q->done, q->place, q->record, q->domain, q->legacy, q->steps};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
-    groups_free(&q->operations);
-}
-
 /* --- unfinished --- */
 
 bool unfinished_is_asked(const struct run *run)
@@ -338,31 +316,21 @@ static uint32_t writer_of(const struct queues *q, uint32_t wait)
     return NONE;
 }
 
-/* Whether the call gets no GPU record: it was to have none, or no records were taken at that
- * time. */
-static bool is_untimed(const struct run *run, const struct call *call)
-{
-    if (!call->awaited) return true;
-    for (size_t i = 0; i < run->loss_count; i++)
-        if (run->losses[i].no_times && !run->losses[i].closed &&
-            call->begin >= run->losses[i].begin && call->begin <= run->losses[i].end)
-            return true;
-    return false;
-}
-
-static void hold_legacy(const struct queues *q, struct unfinished_stream *row)
-{
-    row->by = HELD_BY_LEGACY;
-    row->via = queue_head(q, row->on);
-    for (uint32_t s = row->on; (s = queue_legacy(q, row->stream, s + 1)) != NONE;) row->on_more++;
-}
-
 static void hold(const struct queues *q, struct unfinished_stream *row)
 {
     const struct call *call = &q->run->calls[row->call];
     if ((row->on = queue_legacy(q, row->stream, 0)) != NONE) {
-        hold_legacy(q, row);
+        row->by = HELD_BY_LEGACY;
+        row->via = queue_head(q, row->on);
+        for (uint32_t s = row->on; (s = queue_legacy(q, row->stream, s + 1)) != NONE;)
+            row->on_more++;
         return;
+    }
+    bool untimed = !call->awaited; /* the call gets no GPU record */
+    for (size_t i = 0; i < q->run->loss_count; i++) {
+        const struct loss *loss = &q->run->losses[i];
+        untimed |= loss->no_times && !loss->closed && call->begin >= loss->begin &&
+                   call->begin <= loss->end;
     }
     switch (call_kind(call)) {
     case CS_KIND_WAIT:
@@ -375,7 +343,7 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
         break;
     case CS_KIND_HOSTFN: row->by = HELD_BY_FUNCTION; break;
     default:
-        row->by = is_untimed(q->run, call)                       ? HELD_BY_NOT_KNOWN
+        row->by = untimed                                        ? HELD_BY_NOT_KNOWN
                   : queue_legacy_perhaps(q, row->stream) != NONE ? HELD_BY_CONTEXT
                                                                  : HELD_BY_NOTHING;
     }
@@ -408,15 +376,6 @@ static uint32_t next_of(const struct walk *w, uint32_t row)
     return NONE;
 }
 
-static void circle_end(struct walk *w, uint32_t first)
-{
-    w->of->circles++;
-    for (size_t i = w->length; i-- > 0;) {
-        w->of->streams[w->path[i]].circle = w->of->circles;
-        if (w->path[i] == first) return;
-    }
-}
-
 static void path_put(struct walk *w, uint32_t row)
 {
     w->marks[row] = MARK_PATH;
@@ -431,22 +390,14 @@ static void walk_from(struct walk *w, uint32_t row)
         if (next == NONE) w->marks[at] = MARK_FREE, w->length--;
         else if (w->marks[next] == MARK_NEW) path_put(w, next);
         else {
-            if (w->marks[next] == MARK_PATH) circle_end(w, next);
+            if (w->marks[next] == MARK_PATH) w->of->circles++;
+            for (size_t i = w->length; w->marks[next] == MARK_PATH && i-- > 0;) {
+                w->of->streams[w->path[i]].circle = w->of->circles;
+                if (w->path[i] == next) break;
+            }
             while (w->length) w->marks[w->path[--w->length]] = MARK_STUCK;
         }
     }
-}
-
-static void circles_find(struct unfinished *of, const struct queues *q)
-{
-    struct walk w = {.q = q,
-        .of = of,
-        .marks = array_zeros(of->count, 1),
-        .path = array_zeros(of->count, sizeof *w.path)};
-    for (uint32_t row = 0; row < of->count; row++)
-        if (w.marks[row] == MARK_NEW) walk_from(&w, row);
-    free(w.marks);
-    free(w.path);
 }
 
 /* --- all unfinished streams --- */
@@ -482,10 +433,17 @@ void unfinished_make(struct unfinished *u, const struct run *run)
         hold(&q, row);
     }
     rows_index(u);
-    circles_find(u, &q);
+    struct walk w = {.q = &q,
+        .of = u,
+        .marks = array_zeros(u->count, 1),
+        .path = array_zeros(u->count, sizeof *w.path)};
+    for (uint32_t row = 0; row < u->count; row++)
+        if (w.marks[row] == MARK_NEW) walk_from(&w, row);
+    free_all(w.marks, w.path);
     qsort(u->streams, u->count, sizeof *u->streams, by_circle_and_call);
     rows_index(u);
-    queues_free(&q);
+    free_all(q.done, q.place, q.record, q.domain, q.legacy, q.steps);
+    groups_free(&q.operations);
 }
 
 void unfinished_free(struct unfinished *u)
@@ -511,13 +469,6 @@ double listed_number(const struct run *run, const char *list, unsigned n, const 
     return listed(run, list, n, member).number;
 }
 
-static const char *listed_text(
-    const struct run *run, const char *list, unsigned n, const char *member)
-{
-    const text value = listed(run, list, n, member).value;
-    return value ? text_in(run, value) : NULL;
-}
-
 uint32_t listed_stream(const struct run *run, const char *list, unsigned n)
 {
     const double device = listed_number(run, list, n, "device"),
@@ -528,6 +479,12 @@ uint32_t listed_stream(const struct run *run, const char *list, unsigned n)
     return NONE;
 }
 
+static const char *listed_text(const struct run *run, unsigned n, const char *member)
+{
+    const text value = listed(run, "inside", n, member).value;
+    return value ? text_in(run, value) : NULL;
+}
+
 struct inside *inside_read(const struct run *run, size_t *count)
 {
     struct inside *threads = NULL;
@@ -535,11 +492,11 @@ struct inside *inside_read(const struct run *run, size_t *count)
     double tid;
     for (unsigned n = 0; isfinite(tid = listed_number(run, "inside", n, "thread")); n++) {
         const struct fact all = listed(run, "inside", n, "all");
-        const char *call = listed_text(run, "inside", n, "call");
+        const char *call = listed_text(run, n, "call");
         array_add(threads, found, capacity,
-            (struct inside){.name = listed_text(run, "inside", n, "name"),
+            (struct inside){.name = listed_text(run, n, "name"),
                 .call = call,
-                .function = listed_text(run, "inside", n, "function"),
+                .function = listed_text(run, n, "function"),
                 .info = call_named(call),
                 .tid = tid,
                 .since_us = listed_number(run, "inside", n, "since_us"),

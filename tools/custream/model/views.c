@@ -40,15 +40,6 @@ bool parts_continue(const struct run *run)
     return run->part_count && run->parts[run->part_count - 1].continues;
 }
 
-/* Returns how much is untimed up to this part. A later part takes back work that was missed in an
- * earlier part and then came. A recovered part only repeats the number of the part before. */
-static double untimed_after(const struct part *part, double before)
-{
-    const double sum = before + part->without_times + part->launches_without_kernel;
-    if (isnan(part->untimed_in_all)) return sum;
-    return part->recovered ? fmax(sum, part->untimed_in_all) : part->untimed_in_all;
-}
-
 struct untimed parts_untimed(const struct run *run)
 {
     struct untimed untimed = {0};
@@ -57,7 +48,12 @@ struct untimed parts_untimed(const struct run *run)
         const bool says = !isnan(part->untimed_in_all);
         untimed.without_times += part->without_times;
         untimed.launches += part->launches_without_kernel;
-        untimed.all = untimed_after(part, untimed.all);
+        /* A later part takes back work that was missed in an earlier one and then came. A
+         * recovered part only repeats the number of the part before. */
+        const double sum = untimed.all + part->without_times + part->launches_without_kernel;
+        untimed.all = !says              ? sum
+                      : !part->recovered ? part->untimed_in_all
+                                         : fmax(sum, part->untimed_in_all);
         untimed.said |= says;
         untimed.at_most = !says || part->recovered || part->continues;
     }
@@ -257,25 +253,18 @@ static const struct range *range_in(
     return &run->ranges[ranges->by_thread.members[place]];
 }
 
-/* Sets the parent of each of a thread's ranges: the nearest range before it that has not ended. */
-static void parents_make(struct thread_ranges *ranges, const struct run *run, uint32_t thread)
-{
-    uint32_t open = NONE;
-    for (uint32_t place = ranges->by_thread.begins[thread];
-        place < ranges->by_thread.begins[thread + 1]; place++) {
-        while (
-            open != NONE && range_in(ranges, run, open)->end <= range_in(ranges, run, place)->begin)
-            open = ranges->parent[open];
-        ranges->parent[place] = open;
-        open = place;
-    }
-}
-
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
 {
     ranges->by_thread = GROUPS(run->thread_count, run->ranges, run->range_count, thread);
     ranges->parent = array_none(run->range_count);
-    for (uint32_t t = 0; t < run->thread_count; t++) parents_make(ranges, run, t);
+    const uint32_t *begins = ranges->by_thread.begins;
+    for (uint32_t t = 0; t < run->thread_count; t++)
+        for (uint32_t place = begins[t], open = NONE; place < begins[t + 1]; open = place++) {
+            while (open != NONE &&
+                   range_in(ranges, run, open)->end <= range_in(ranges, run, place)->begin)
+                open = ranges->parent[open];
+            ranges->parent[place] = open; /* the nearest range before it that has not ended */
+        }
 }
 
 uint32_t thread_place_at(
