@@ -175,9 +175,8 @@ static double value_of(const struct condition *condition, const struct report *r
 
 static bool is_so(const struct condition *condition, double value)
 {
-    return relations[condition->relation].holds & (value < condition->value      ? BELOW
-                                                      : value > condition->value ? ABOVE
-                                                                                 : EQUAL);
+    const int is = value < condition->value ? BELOW : value > condition->value ? ABOVE : EQUAL;
+    return relations[condition->relation].holds & is;
 }
 
 static bool change_holds(const struct condition *condition, const struct report *before,

@@ -2,7 +2,6 @@
 #include "tools/custream/model/what_if.h"
 #include "tools/custream/report/inside.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 
 /* The list of all findings. docs/findings.md has a heading for each; an id never changes. */
@@ -111,16 +110,6 @@ static const double WORTH_SHARE = 0.01;
 static const double MUCH_OFF = 0.05;
 enum { EVIDENCE_MAX = 16 << 10 };
 
-static const char *place_name(struct findings *to, const struct subject *place)
-{
-    switch (place->kind) {
-    case PLACE_DEVICE: return find_device(to, place->number);
-    case PLACE_THREAD: return find_thread(to, place->number);
-    case PLACE_STREAM: return find_stream(to, place->number);
-    default: return place->words;
-    }
-}
-
 /* Returns the gain of an experiment at this place. */
 static struct gain priced(struct findings *to, const struct subject *place, const char *words)
 {
@@ -172,7 +161,10 @@ void finding(
     va_start(args, format);
     vsnprintf(evidence, sizeof evidence, format, args);
     va_end(args);
-    find.place = place_name(to, &place);
+    find.place = place.kind == PLACE_DEVICE   ? find_device(to, place.number)
+                 : place.kind == PLACE_THREAD ? find_thread(to, place.number)
+                 : place.kind == PLACE_STREAM ? find_stream(to, place.number)
+                                              : place.words;
     find.evidence = report_text(to->report, "%s", evidence);
     array_add(to->rows, to->count, to->capacity, find);
 }
@@ -217,15 +209,6 @@ static const struct column columns[] = {
     {"what_if", "experiment", UNIT_TEXT, 0, 0},
     {"page", "page", UNIT_TEXT, 0, 0},
 };
-
-/* Returns the link to a finding's heading in docs/findings.md. */
-static const char *page_of(struct report *report, const char *id)
-{
-    char anchor[16] = {0};
-    for (size_t i = 0; id[i] && i < sizeof anchor - 1; i++)
-        anchor[i] = (char)tolower((unsigned char)id[i]);
-    return report_text(report, "docs/findings.md#%s", anchor);
-}
 
 /* Returns the ids of the rules with this `shows`: "CS113 and CS115". */
 static const char *rules_in_calls(struct report *report, enum shows shows)
@@ -346,7 +329,7 @@ void section_findings(struct report *report, const struct model *of)
         TABLE_PUT(table, columns, CELL(find->rule->id), CELL(find->rule->title), CELL(find->place),
             CELL(find->low), CELL(find->high), CELL(find->times), CELL(find->evidence),
             CELL(find->rule->remedy), CELL(find->rule->experiment.words),
-            CELL(page_of(report, find->rule->id)));
+            CELL(report_text(report, "docs/findings.md#cs%s", find->rule->id + 2)));
     }
     free(found.rows);
 }

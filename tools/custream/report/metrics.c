@@ -34,31 +34,16 @@ static double spans(const struct report *report)
     return span > 0 ? span : NAN;
 }
 
-static double legacy_works(const struct run *run)
-{
-    double works = 0;
-    for (size_t s = 0; s < run->stream_count; s++)
-        if (run->streams[s].origin == ORIGIN_LEGACY) works += run->streams[s].works;
-    return works;
-}
-
-static double idle_share(const struct report *report, enum cause cause)
-{
-    const struct table *idle = report_find(report, "idle");
-    double sum = idle ? 0 : NAN;
-    for (size_t row = 0; idle && row < idle->row_count; row++)
-        if (!strcmp(table_text(idle, row, "cause"), cause_info[cause].key))
-            sum += table_number(idle, row, "idle_ns");
-    return sum / spans(report);
-}
-
 static double metric_compute(
     const struct metric *metric, const struct report *report, const struct model *of)
 {
     const bool of_gpu =
         !metric->table || strcmp(metric->table, "run"); /* the other tables are about GPU work */
     if (of_gpu && !run_has_times(&of->run)) return NAN;
-    if (!metric->table) return legacy_works(&of->run);
+    double works = 0;
+    for (size_t s = 0; s < of->run.stream_count; s++)
+        if (of->run.streams[s].origin == ORIGIN_LEGACY) works += of->run.streams[s].works;
+    if (!metric->table) return works;
     if (!strcmp(metric->key, "lost") && parts_continue(&of->run))
         return NAN; /* the part that follows may have lost some */
     const struct table *table = report_find(report, metric->table);
@@ -79,9 +64,15 @@ void metrics_make(struct report *report, const struct model *of)
     struct table *table = TABLE_NEW(report, "metrics", "Metrics", columns);
     for (size_t m = 0; m < METRICS; m++)
         metric_add(table, metrics[m].key, metrics[m].unit, metric_compute(&metrics[m], report, of));
-    for (int cause = 0; cause < CAUSES; cause++)
+    const struct table *idle = report_find(report, "idle");
+    for (int cause = 0; cause < CAUSES; cause++) {
+        double sum = idle ? 0 : NAN;
+        for (size_t row = 0; idle && row < idle->row_count; row++)
+            if (!strcmp(table_text(idle, row, "cause"), cause_info[cause].key))
+                sum += table_number(idle, row, "idle_ns");
         metric_add(table, report_text(report, "%s%s", idle_prefix, cause_info[cause].key),
-            UNIT_SHARE, idle_share(report, (enum cause)cause));
+            UNIT_SHARE, sum / spans(report));
+    }
 }
 
 /* Reads "calls(NAME)", the metric of how often one call was made. False: the key is another. */

@@ -92,13 +92,6 @@ static void progress_show(void *of, uint64_t bytes)
     fprintf(stderr, " %d %%", percent);
 }
 
-static void left_out_say(const char *command, const char *path, uint64_t events, const char *lack)
-{
-    if (events)
-        complain(command, "%s: %llu event%s without %s %s left out", path,
-            (unsigned long long)events, events == 1 ? "" : "s", lack, events == 1 ? "is" : "are");
-}
-
 static bool file_read(struct run *run, const char *command, const char *path)
 {
     struct stat stat_of;
@@ -116,28 +109,21 @@ static bool file_read(struct run *run, const char *command, const char *path)
             "%s: truncated, as when a process is killed while it writes; the report is of what is "
             "before that",
             path);
-    if (read) left_out_say(command, path, run->left.times - left.times, "a usable time");
-    if (read) left_out_say(command, path, run->left.others - left.others, "a phase");
+    const struct {
+        uint64_t events;
+        const char *lack;
+    } lacks[] = {{run->left.times - left.times, "a usable time"},
+        {run->left.others - left.others, "a phase"}};
+    for (size_t i = 0; read && i < 2; i++)
+        if (lacks[i].events)
+            complain(command, "%s: %llu event%s without %s %s left out", path,
+                (unsigned long long)lacks[i].events, plural((double)lacks[i].events), lacks[i].lack,
+                lacks[i].events == 1 ? "is" : "are");
     if (read && run_cut_seconds(run) > 0)
         complain(command,
             "%s: a cut of %.3f s out of a trace; the report's totals are those of the cut", path,
             run_cut_seconds(run));
     return read;
-}
-
-static void analyse(struct report *report, const struct model *of)
-{
-    section_run(report, of);
-    section_running(report, &of->run);
-    section_idle(report, of);
-    section_host(report, of);
-    section_streams(report, of);
-    section_work(report, of);
-    section_calls(report, of);
-    section_ranges(report, of);
-    section_steps(report, of);
-    section_findings(report, of);
-    metrics_make(report, of);
 }
 
 bool made_make(struct made *made, const char *command, char *const *files, int file_count)
@@ -149,8 +135,13 @@ bool made_make(struct made *made, const char *command, char *const *files, int f
             return false;
         }
     model_settle(&made->model);
-    made->report = (struct report){0};
-    analyse(&made->report, &made->model);
+    struct report *report = &made->report;
+    *report = (struct report){0};
+    section_run(report, &made->model);
+    section_running(report, &made->model.run);
+    section *const sections[] = {section_idle, section_host, section_streams, section_work,
+        section_calls, section_ranges, section_steps, section_findings, metrics_make};
+    for (size_t s = 0; s < CS_COUNT(sections); s++) sections[s](report, &made->model);
     return true;
 }
 

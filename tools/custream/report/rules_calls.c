@@ -15,38 +15,27 @@ static bool makes_stream(const struct call *call)
 }
 static bool makes_event(const struct call *call) { return call->call == CS_CALL_cuEventCreate; }
 
-struct makings {
-    uint64_t all, between; /* between: how many of these were made after work had been enqueued
-                              since the object before */
-};
-
-static struct makings count_makings(const struct run *run, bool (*makes)(const struct call *))
-{
-    struct makings makings = {0};
-    bool used = false;
-    for (size_t i = 0; i < run->call_count; i++) {
-        const struct call *call = &run->calls[i];
-        if (call->works || call_how(call, CS_HOW_RECORDS) || call_kind(call) == CS_KIND_WAIT)
-            used = true;
-        if (call->result || !makes(call)) continue;
-        makings.all++;
-        if (used) makings.between++;
-        used = false;
-    }
-    return makings;
-}
-
 static void report_makings(
     struct findings *to, const char *objects, bool (*makes)(const struct call *), double leaked)
 {
-    const struct makings makings = count_makings(&to->of->run, makes);
-    const bool in_a_loop = makings.between >= MANY_OBJECTS,
-               never_destroyed = leaked >= MANY_OBJECTS && makings.between > GOES_OF_A_POOL;
+    const struct run *run = &to->of->run;
+    uint64_t all = 0, between = 0; /* between: made after streams were used since the one before */
+    bool used = false;
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        used |= call->works || call_how(call, CS_HOW_RECORDS) || call_kind(call) == CS_KIND_WAIT;
+        if (call->result || !makes(call)) continue;
+        all++;
+        between += used;
+        used = false;
+    }
+    const bool in_a_loop = between >= MANY_OBJECTS,
+               never_destroyed = leaked >= MANY_OBJECTS && between > GOES_OF_A_POOL;
     if (!in_a_loop && !never_destroyed) return;
-    finding(to, OF_WORDS(objects), TIMES(in_a_loop ? makings.between : (uint64_t)leaked),
+    finding(to, OF_WORDS(objects), TIMES(in_a_loop ? between : (uint64_t)leaked),
         "%lu %s made, %lu of them after streams were used since the one before; %.0f never "
         "destroyed",
-        (unsigned long)makings.all, objects, (unsigned long)makings.between, leaked);
+        (unsigned long)all, objects, (unsigned long)between, leaked);
 }
 
 void look_objects(struct findings *to)
@@ -72,11 +61,6 @@ struct spun {
     int64_t time;
 };
 
-static bool asks_same(const struct call *a, const struct call *b)
-{
-    return a->call == b->call && a->stream == b->stream && a->what == b->what;
-}
-
 static void end_spin(struct spun *spun, struct spin *spin)
 {
     if (spin->queries >= QUERIES &&
@@ -98,7 +82,10 @@ void look_spinning(struct findings *to)
         for (uint32_t i = run->thread_calls.begins[thread];
             i < run->thread_calls.begins[thread + 1]; i++) {
             const struct call *call = &run->calls[run->thread_calls.members[i]];
-            if (spin.queries && !asks_same(spin.first, call)) end_spin(&spun, &spin);
+            const struct call *first = spin.first;
+            if (spin.queries && (first->call != call->call || first->stream != call->stream ||
+                                    first->what != call->what))
+                end_spin(&spun, &spin);
             if (call_kind(call) != CS_KIND_QUERY) continue;
             if (!spin.queries++) spin.first = call;
             spin.last = call;
@@ -271,29 +258,25 @@ static struct bad_stream *bad_streams_make(struct bad_waits *bads, const struct 
 /* The least stale waits for a finding: several streams may begin behind one record. */
 enum { STALE_TIMES = 3 };
 
-static void report_stale(struct findings *to, uint32_t stream, const struct bad_stream *tally,
-    const struct bad_waits *bads)
-{
-    const struct run *run = &to->of->run;
-    if (tally->never)
-        finding(to, OF(STREAM, stream), TIMES(tally->never),
-            "the event had not been recorded when the stream was told to wait for it, so it waits "
-            "for nothing");
-    if (tally->stale < STALE_TIMES) return;
-    const struct bad_wait *last = &bads->rows[tally->last];
-    const struct call *wait = &run->calls[last->call], *record = &run->calls[last->record];
-    finding(to, OF(STREAM, stream), TIMES(tally->stale),
-        "the stream had waited for the same record before; the last time it was event %u, "
-        "recorded %s before on %s (work enqueued there since: %u)",
-        wait->what, SHOWN(UNIT_NS, wait->begin - record->begin), find_stream(to, record->stream),
-        last->missed);
-}
-
 void look_stale_waits(struct findings *to)
 {
     struct bad_waits bads = {0};
     struct bad_stream *streams = bad_streams_make(&bads, to->of);
-    for (uint32_t i = 0; i < to->of->run.stream_count; i++) report_stale(to, i, &streams[i], &bads);
+    const struct run *run = &to->of->run;
+    for (uint32_t i = 0; i < run->stream_count; i++) {
+        if (streams[i].never)
+            finding(to, OF(STREAM, i), TIMES(streams[i].never),
+                "the event had not been recorded when the stream was told to wait for it, so it "
+                "waits for nothing");
+        if (streams[i].stale < STALE_TIMES) continue;
+        const struct bad_wait *last = &bads.rows[streams[i].last];
+        const struct call *wait = &run->calls[last->call], *record = &run->calls[last->record];
+        finding(to, OF(STREAM, i), TIMES(streams[i].stale),
+            "the stream had waited for the same record before; the last time it was event %u, "
+            "recorded %s before on %s (work enqueued there since: %u)",
+            wait->what, SHOWN(UNIT_NS, wait->begin - record->begin),
+            find_stream(to, record->stream), last->missed);
+    }
     free(streams);
     free(bads.rows);
 }

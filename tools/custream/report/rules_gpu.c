@@ -69,17 +69,6 @@ struct full {
     struct tallies kernels;
 };
 
-static void full_add(struct full *full, const struct work *work, const struct steady *steady)
-{
-    const int64_t end = work->end < steady->end ? work->end : steady->end,
-                  from = work->begin > full->covered ? work->begin : full->covered;
-    if ((work->kind != WORK_KERNEL && work->kind != WORK_GRAPH) || end <= from) return;
-    full->covered = end;
-    full->busy += end - from;
-    if (work->kind == WORK_GRAPH) full->graphs += end - from;
-    else tally_add(tally_of(&full->kernels, work->name), end - from);
-}
-
 static void full_report(struct findings *to, uint32_t device, struct full *full)
 {
     const struct run *run = &to->of->run;
@@ -105,8 +94,17 @@ void look_full(struct findings *to)
     if (is_found(to)) return;
     struct full *fulls = array_zeros(run->device_count, sizeof *fulls);
     for (uint32_t d = 0; d < run->device_count; d++) fulls[d].covered = to->steady.begin;
-    for (size_t i = 0; i < run->work_count; i++)
-        full_add(&fulls[work_device(run, &run->works[i])], &run->works[i], &to->steady);
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        struct full *full = &fulls[work_device(run, work)];
+        const int64_t end = work->end < to->steady.end ? work->end : to->steady.end,
+                      from = work->begin > full->covered ? work->begin : full->covered;
+        if ((work->kind != WORK_KERNEL && work->kind != WORK_GRAPH) || end <= from) continue;
+        full->covered = end;
+        full->busy += end - from;
+        if (work->kind == WORK_GRAPH) full->graphs += end - from;
+        else tally_add(tally_of(&full->kernels, work->name), end - from);
+    }
     for (uint32_t d = 0; d < run->device_count; d++) {
         struct full *full = &fulls[d];
         if (full->busy >= least * (double)(to->steady.end - to->steady.begin) && full->busy)
@@ -114,18 +112,6 @@ void look_full(struct findings *to)
         tallies_free(&full->kernels);
     }
     free(fulls);
-}
-
-/* Returns how long GPUs were idle in the steady part for the host, or for the way from it. */
-static int64_t idle_for_host(const struct findings *to)
-{
-    const struct idles *idles = &to->of->idles;
-    int64_t took = 0;
-    for (size_t i = 0; i < idles->count; i++)
-        if (idles->rows[i].cause <= CAUSE_LAUNCH && idles->rows[i].end > to->steady.begin &&
-            idles->rows[i].begin < to->steady.end)
-            took += idles->rows[i].end - idles->rows[i].begin;
-    return took;
 }
 
 void look_host(struct findings *to)
@@ -146,6 +132,13 @@ void look_host(struct findings *to)
             SHOWN(UNIT_NS, took), text_in(run, (text)calls.rows[0].key),
             SHOWN(UNIT_NS, calls.rows[0].total));
     /* A gain far above the idle time lies before or behind the GPU's work. */
-    if (is_found(to) && to->rows[to->count - 1].high > 2 * (double)idle_for_host(to)) to->count--;
+    int64_t idle = 0; /* for the host, or for the way from it */
+    for (size_t i = 0; i < to->of->idles.count; i++) {
+        const struct idle *row = &to->of->idles.rows[i];
+        if (row->cause <= CAUSE_LAUNCH && row->end > to->steady.begin &&
+            row->begin < to->steady.end)
+            idle += row->end - row->begin;
+    }
+    if (is_found(to) && to->rows[to->count - 1].high > 2 * (double)idle) to->count--;
     tallies_free(&calls);
 }

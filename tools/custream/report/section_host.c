@@ -28,15 +28,7 @@ struct front {
     uint32_t *blocking;    /* by device: of all streams for which the legacy default stream waits */
     struct numbers events; /* by an event's number: the work that its last record stands for */
     struct numbers recorded; /* by an event's number: the stream of its last record */
-    uint32_t loose;          /* the works up to this index that lack a call are in the front */
 };
-
-static void front_free(struct front *front)
-{
-    free_all(front->streams, front->devices, front->blocking);
-    numbers_free(&front->events);
-    numbers_free(&front->recorded);
-}
 
 static uint32_t later(const struct run *run, uint32_t one, uint32_t other)
 {
@@ -80,16 +72,6 @@ static void front_call(struct front *front, const struct call *call)
     if (kind != CS_KIND_WAIT || call->external) return;
     const uint32_t waited = numbers_get(&front->events, call->what, NONE);
     front->streams[call->stream] = later(front->run, front->streams[call->stream], waited);
-}
-
-/* Adds work that lacks a call. It counts as enqueued when it began. */
-static void front_loose(struct front *front, int64_t until)
-{
-    const struct run *run = front->run;
-    for (; front->loose < run->work_count && run->works[front->loose].begin <= until;
-        front->loose++)
-        if (run->works[front->loose].call == NONE)
-            front_work(front, run->works[front->loose].stream, front->loose);
 }
 
 static bool ended_in(const struct work *work, const struct call *call)
@@ -138,25 +120,7 @@ static uint32_t function_in(
     return NONE;
 }
 
-/* Whether GPU work that ran during the call may be missing. */
-static bool is_unseen(const struct run *run, const struct call *call)
-{
-    for (size_t i = 0; i < run->loss_count && run->losses[i].begin < call->end; i++)
-        if (run->losses[i].end > call->begin && (run->losses[i].no_times || run->losses[i].works))
-            return true;
-    return !run_has_times(run);
-}
-
 COMPARES(by_callback_end, struct callback, ORDER(a->end, b->end))
-
-static struct callback *callbacks_by_end(const struct run *run)
-{
-    struct callback *functions = array_zeros(run->callback_count, sizeof *functions);
-    if (!run->callback_count) return functions;
-    memcpy(functions, run->callbacks, run->callback_count * sizeof *functions);
-    qsort(functions, run->callback_count, sizeof *functions, by_callback_end);
-    return functions;
-}
 
 /* What a row keeps of its first wait, in tally->sum. WAIT_CALL: the call's index. WAIT_WORK: the
  * index of the work that it waited for; NONE. WAIT_STREAM: the stream of that work, or of the host
@@ -173,7 +137,11 @@ static void wait_add(
                    function =
                        work == NONE && !call->external ? function_in(front, call, by_end) : NONE,
                    stream = work != NONE ? run->works[work].stream : function;
-    const enum other other = call->external || is_unseen(run, call) ? OTHER_UNKNOWN : OTHER_NOTHING;
+    bool unseen = !run_has_times(run); /* work that ran during the call may be missing */
+    for (size_t i = 0; i < run->loss_count && run->losses[i].begin < call->end; i++)
+        unseen |=
+            run->losses[i].end > call->begin && (run->losses[i].no_times || run->losses[i].works);
+    const enum other other = call->external || unseen ? OTHER_UNKNOWN : OTHER_NOTHING;
     struct tally *tally = TALLY_OF(waits, call->name, call->thread,
         work != NONE     ? run->works[work].name
         : stream == NONE ? other
@@ -214,10 +182,17 @@ void section_host(struct report *report, const struct model *of)
         .devices = array_none(run->device_count),
         .blocking = array_none(run->device_count)};
     struct tallies found = {0};
-    struct callback *by_end = callbacks_by_end(run);
+    uint32_t loose = 0; /* the works up to this index that lack a call are in the front */
+    struct callback *by_end = array_zeros(run->callback_count, sizeof *by_end);
+    if (run->callback_count) {
+        memcpy(by_end, run->callbacks, run->callback_count * sizeof *by_end);
+        qsort(by_end, run->callback_count, sizeof *by_end, by_callback_end);
+    }
     for (uint32_t c = 0; c < run->call_count; c++) {
         const struct call *call = &run->calls[c];
-        front_loose(&front, call->begin);
+        /* Work that lacks a call counts as enqueued when it began. */
+        for (; loose < run->work_count && run->works[loose].begin <= call->begin; loose++)
+            if (run->works[loose].call == NONE) front_work(&front, run->works[loose].stream, loose);
         front_call(&front, call);
         const bool short_copy =
             call_kind(call) == CS_KIND_COPY && call->end - call->begin <= COPY_BLOCKS_NS;
@@ -225,6 +200,7 @@ void section_host(struct report *report, const struct model *of)
     }
     tallies_put(report, of, &found, table, wait_own);
     table->shown = ROWS_SHOWN;
-    front_free(&front);
-    free(by_end);
+    free_all(front.streams, front.devices, front.blocking, by_end);
+    numbers_free(&front.events);
+    numbers_free(&front.recorded);
 }

@@ -54,15 +54,6 @@ static void set_begin(struct around *around)
     array_add(around->begins, around->set_count, around->set_capacity, around->member_count);
 }
 
-static uint32_t set_add(struct around *around, const struct open *open)
-{
-    for (size_t i = 0; i < open->count; i++)
-        array_add(around->members, around->member_count, around->member_capacity,
-            around->row[open->ranges[i]]);
-    set_begin(around);
-    return (uint32_t)around->set_count - 2;
-}
-
 /* Makes the sets of the calls `calls` (NULL: all) from ranges; both are in order. */
 static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *calls,
     size_t call_count, const uint32_t *ranges, size_t range_count)
@@ -83,7 +74,11 @@ static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *
             array_add(open.ranges, open.count, open.capacity, ranges[next]);
             changed = true;
         }
-        if (changed) set = open.count ? set_add(around, &open) : 0;
+        for (size_t n = 0; changed && n < open.count; n++)
+            array_add(around->members, around->member_count, around->member_capacity,
+                around->row[open.ranges[n]]);
+        if (changed && open.count) set_begin(around);
+        if (changed) set = open.count ? (uint32_t)around->set_count - 2 : 0;
         sets[c] = set;
     }
     free(open.ranges);
@@ -113,11 +108,6 @@ static void around_make(struct around *around)
     free(threads);
 }
 
-static void around_free(struct around *around)
-{
-    free_all(around->row, around->set[0], around->set[1], around->members, around->begins);
-}
-
 /* Adds for each row how long any of its work ran. Works are in order of begin. */
 static void add_busy(struct tallies *tallies, const struct around *around)
 {
@@ -138,17 +128,6 @@ static void add_busy(struct tallies *tallies, const struct around *around)
         }
     }
     free(until);
-}
-
-static void add_idle(
-    struct tallies *tallies, const struct around *around, const struct idles *idles)
-{
-    for (size_t i = 0; i < idles->count; i++) {
-        const struct idle *idle = &idles->rows[i];
-        if (idle->cause == CAUSE_HOST && idle->range != NONE)
-            tallies->rows[around->row[idle->range]].sum[RANGE_IDLE_HOST] +=
-                (double)(idle->end - idle->begin);
-    }
 }
 
 static void range_own(
@@ -173,8 +152,13 @@ void section_ranges(struct report *report, const struct model *of)
     }
     around_make(&around);
     add_busy(&tallies, &around);
-    add_idle(&tallies, &around, &of->idles);
+    for (size_t i = 0; i < of->idles.count; i++) {
+        const struct idle *idle = &of->idles.rows[i];
+        if (idle->cause == CAUSE_HOST && idle->range != NONE)
+            tallies.rows[around.row[idle->range]].sum[RANGE_IDLE_HOST] +=
+                (double)(idle->end - idle->begin);
+    }
     tallies_put(report, of, &tallies, table, range_own);
     table->shown = ROWS_SHOWN;
-    around_free(&around);
+    free_all(around.row, around.set[0], around.set[1], around.members, around.begins);
 }

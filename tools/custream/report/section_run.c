@@ -189,22 +189,6 @@ static const char *whole_of(struct report *report, const struct run *run)
 
 /* --- the run --- */
 
-static uint32_t calling_threads(const struct run *run)
-{
-    uint32_t threads = 0;
-    for (size_t t = 0; t < run->thread_count; t++)
-        threads += run->thread_calls.begins[t] != run->thread_calls.begins[t + 1];
-    return threads;
-}
-
-/* Whether the call gives its stream something to do. Other calls make, ask or wait for a stream. */
-static bool uses_stream(const struct call *call)
-{
-    const enum cs_kind kind = call_kind(call);
-    return call->stream != NONE && (cs_call_enqueues(call->call) || kind == CS_KIND_HOSTFN ||
-                                       kind == CS_KIND_MEMOP || kind == CS_KIND_MEMORY);
-}
-
 struct streams {
     uint32_t used, unused; /* unused: streams that the program made and gave nothing to do */
 };
@@ -213,8 +197,14 @@ static struct streams streams_of(const struct run *run)
 {
     struct streams streams = {0};
     bool *used = array_zeros(run->stream_count, sizeof *used);
-    for (size_t c = 0; c < run->call_count; c++)
-        if (uses_stream(&run->calls[c])) used[run->calls[c].stream] = true;
+    for (size_t c = 0; c < run->call_count; c++) {
+        const struct call *call = &run->calls[c];
+        const enum cs_kind kind = call_kind(call);
+        /* Other calls only make, ask or wait for a stream. */
+        if (call->stream != NONE && (cs_call_enqueues(call->call) || kind == CS_KIND_HOSTFN ||
+                                        kind == CS_KIND_MEMOP || kind == CS_KIND_MEMORY))
+            used[call->stream] = true;
+    }
     for (size_t s = 0; s < run->stream_count; s++) {
         const struct stream *stream = &run->streams[s];
         if (used[s] || stream->works) streams.used++;
@@ -222,13 +212,6 @@ static struct streams streams_of(const struct run *run)
     }
     free(used);
     return streams;
-}
-
-/* Returns the program's rank; NAN: no launcher started the program as one of several. */
-static double rank_of(const struct run *run)
-{
-    const double rank = run_number(run, "distributedInfo.rank", NAN);
-    return rank > 0 || run_number(run, "distributedInfo.world_size", 1) > 1 ? rank : NAN;
 }
 
 static void run_table(struct report *report, const struct run *run)
@@ -239,27 +222,22 @@ static void run_table(struct report *report, const struct run *run)
     const struct streams streams = streams_of(run);
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
     const struct fact *host = run_fact(run, "metadata.host");
+    const double rank = run_number(run, "distributedInfo.rank", NAN);
+    const bool ranked = rank > 0 || run_number(run, "distributedInfo.world_size", 1) > 1;
+    uint32_t threads = 0;
+    for (size_t t = 0; t < run->thread_count; t++)
+        threads += run->thread_calls.begins[t] != run->thread_calls.begins[t + 1];
     TABLE_PUT(table, run_columns, CELL(run->program ? text_in(run, run->program) : NULL),
-        CELL(run->pid ? run->pid : NAN), CELL(rank_of(run)), CELL(run_source(run)), CELL(wall),
-        CELL(run->call_count), CELL(run->work_count + run->sampled_count),
-        CELL(run_sample(run) ? run_sample(run) : NAN), CELL(calling_threads(run)),
-        CELL(streams.used), CELL(streams.unused), CELL(whole_of(report, run)), CELL(lost.calls),
-        CELL(lost.works), CELL(host && host->value ? text_in(run, host->value) : NULL));
+        CELL(run->pid ? run->pid : NAN), CELL(ranked ? rank : NAN), CELL(run_source(run)),
+        CELL(wall), CELL(run->call_count), CELL(run->work_count + run->sampled_count),
+        CELL(run_sample(run) ? run_sample(run) : NAN), CELL(threads), CELL(streams.used),
+        CELL(streams.unused), CELL(whole_of(report, run)), CELL(lost.calls), CELL(lost.works),
+        CELL(host && host->value ? text_in(run, host->value) : NULL));
 }
 
 /* --- the devices --- */
 
 static double share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
-
-/* Returns how long graphs ran whose nodes are not in the trace. */
-static int64_t graphs_take(const struct run *run, uint32_t device)
-{
-    int64_t took = 0;
-    for (size_t i = 0; i < run->work_count; i++)
-        if (run->works[i].kind == WORK_GRAPH && work_device(run, &run->works[i]) == device)
-            took += run->works[i].end - run->works[i].begin;
-    return took;
-}
 
 static void device_put(struct table *table, const struct model *of, uint32_t d,
     const struct device_load *load, uint32_t works)
@@ -268,6 +246,10 @@ static void device_put(struct table *table, const struct model *of, uint32_t d,
     const struct span *span = &of->idles.devices[d];
     const double all = (double)(span->end - span->begin), busy = (double)span->busy;
     const struct before before = before_first_work(&of->run, span);
+    int64_t graphs = 0; /* how long graphs ran whose nodes are not in the trace */
+    for (size_t i = 0; i < of->run.work_count; i++)
+        if (of->run.works[i].kind == WORK_GRAPH && work_device(&of->run, &of->run.works[i]) == d)
+            graphs += of->run.works[i].end - of->run.works[i].begin;
     TABLE_PUT(table, device_columns, CELL(device->ordinal),
         CELL(device->name ? text_in(&of->run, device->name) : NULL), CELL(all), CELL(busy),
         CELL(share(busy, all)), CELL(all - busy), CELL(share(all - busy, all)),
@@ -276,7 +258,7 @@ static void device_put(struct table *table, const struct model *of, uint32_t d,
         CELL(share((double)load->at_work[3], all)), CELL(works), CELL(before.ns),
         CELL(before.call ? text_in(&of->run, before.call) : NULL),
         CELL(before.call ? before.times : NAN), CELL(before.call ? before.call_ns : NAN),
-        CELL(before.no_call_ns), CELL(of->run.end - span->end), CELL(graphs_take(&of->run, d)));
+        CELL(before.no_call_ns), CELL(of->run.end - span->end), CELL(graphs));
 }
 
 /* Makes the table "devices". A device on which nothing ran has no row. */

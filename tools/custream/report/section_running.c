@@ -127,15 +127,6 @@ static const char *waits_for(const struct running *r, const struct unfinished_st
     return held_by[u->by].words;
 }
 
-/* Says what a stream at the end of a chain does. */
-static const char *end_words(const struct running *r, const struct unfinished_stream *u)
-{
-    if (held_by[u->by].end) return held_by[u->by].end;
-    return u->by == HELD_BY_NOTHING
-               ? SAY("which runs %s", call_label(r, u->call))
-               : SAY("of which %s is not known to have ended", call_label(r, u->call));
-}
-
 /* Describes a chain: "a waits for b, which waits for c, which runs k"; NULL: there is none. */
 static const char *chain_of(const struct running *r, const struct unfinished_stream *u)
 {
@@ -145,7 +136,11 @@ static const char *chain_of(const struct running *r, const struct unfinished_str
     const char *text = SAY("%s waits for %s", stream_of(r, u->stream), stream_of(r, at->stream));
     for (int hop = 0; at != u; hop++) {
         const struct unfinished_stream *next = row_of(r, at->on);
-        if (!next) return SAY("%s, %s", text, end_words(r, at));
+        if (!next && held_by[at->by].end) return SAY("%s, %s", text, held_by[at->by].end);
+        if (!next)
+            return SAY(at->by == HELD_BY_NOTHING ? "%s, which runs %s"
+                                                 : "%s, of which %s is not known to have ended",
+                text, call_label(r, at->call));
         text = SAY("%s, which waits for %s", text, stream_of(r, next->stream));
         if (hop == HOPS || (next->circle && next->circle == at->circle && !u->circle))
             return SAY("%s, and so on", text);
@@ -154,26 +149,21 @@ static const char *chain_of(const struct running *r, const struct unfinished_str
     return text;
 }
 
-/* Reads the shape of a stream's oldest launch. The trailer has it until the launch has ended. */
-static bool awaited_shape(const struct run *run, uint32_t stream, struct shape *shape)
+/* Returns grid and block of a launch; NULL: not known. The trailer has them until the stream's
+ * oldest launch has ended. */
+static const char *grid_of(const struct running *r, const struct call *call)
 {
     static const char *const members[] = {
         "grid.0", "grid.1", "grid.2", "block.0", "block.1", "block.2"};
-    unsigned n = 0;
-    while (listed_stream(run, "awaited", n) != stream)
-        if (isnan(listed_number(run, "awaited", n++, "stream"))) return false;
-    for (int i = 0; i < 6; i++)
-        (i < 3 ? shape->grid : shape->block)[i % 3] =
-            (uint32_t)fmax(0, fmin(listed_number(run, "awaited", n, members[i]), UINT32_MAX));
-    return true;
-}
-
-static const char *grid_of(const struct running *r, const struct call *call)
-{
     struct shape shape;
+    unsigned n = 0;
     if (call_kind(call) != CS_KIND_LAUNCH) return NULL;
     if (call->shape != NONE) shape = r->run->shapes[call->shape];
-    else if (!awaited_shape(r->run, call->stream, &shape)) return NULL;
+    while (call->shape == NONE && listed_stream(r->run, "awaited", n) != call->stream)
+        if (isnan(listed_number(r->run, "awaited", n++, "stream"))) return NULL;
+    for (int i = 0; i < 6 && call->shape == NONE; i++)
+        (i < 3 ? shape.grid : shape.block)[i % 3] =
+            (uint32_t)fmax(0, fmin(listed_number(r->run, "awaited", n, members[i]), UINT32_MAX));
     return SAY("%u x %u x %u, %u x %u x %u", shape.grid[0], shape.grid[1], shape.grid[2],
         shape.block[0], shape.block[1], shape.block[2]);
 }
@@ -199,18 +189,6 @@ static void stream_put(
 }
 
 /* --- threads --- */
-
-/* Returns an unfinished stream for which a call on the legacy default stream waits; NULL: there is
- * none. `legacy`: the legacy default stream; NONE: its device is not known. */
-static const struct unfinished_stream *blocking_row(const struct running *r, uint32_t legacy)
-{
-    for (size_t i = 0; i < r->unfinished.count; i++) {
-        const struct stream *stream = &r->run->streams[r->unfinished.streams[i].stream];
-        const bool same = legacy == NONE || stream->device == r->run->streams[legacy].device;
-        if (stream->known && !stream->non_blocking && same) return &r->unfinished.streams[i];
-    }
-    return NULL;
-}
 
 static bool is_blocking_copy(const struct cs_call_info *call)
 {
@@ -283,17 +261,6 @@ static const char *behind_function(const struct running *r, const struct unfinis
         thread_words(r, function));
 }
 
-/* Says that a launch of the thread waits for room in its stream's queue; NULL: no queue is full. */
-static const char *room_words(const struct running *r, const struct inside *thread)
-{
-    const struct unfinished_stream *u = full_queue(r, thread);
-    return u ? SAY("room in the launch queue, it seems: %u operation%s of %s %s unfinished, first "
-                   "%s%s",
-                   u->behind + 1, plural(u->behind + 1), stream_of(r, u->stream),
-                   u->behind ? "are" : "is", call_label(r, u->call), behind_function(r, u))
-             : NULL;
-}
-
 /* Whether the thread is in a call that creates, allocates, destroys or frees: such a call is
  * short. */
 static bool is_soon_over(const struct inside *thread)
@@ -313,37 +280,19 @@ static const struct inside *any_launcher(const struct running *r)
     return NULL;
 }
 
-/* Says what a thread in a normally short call waits for; NULL: not known. On an H200,
- * cuStreamCreate also waited behind a host function while no queue was full. */
-static const char *driver_words(const struct running *r)
-{
-    const struct inside *launcher = any_launcher(r);
-    if (launcher)
-        return SAY("the driver, it seems: %s is in %s meanwhile, which waits for room in a launch "
-                   "queue%s",
-            thread_words(r, launcher), launcher->call, behind_function(r, full_queue(r, launcher)));
-    return any_function(r) ? SAY("what the trace does not show%s", behind_function(r, NULL)) : NULL;
-}
-
-/* Whether the thread is held up, and not behind another host function than `function`. */
-static bool may_hold(
-    const struct running *r, const struct inside *thread, const struct inside *function)
-{
-    const struct inside *launcher = full_queue(r, thread)  ? thread
-                                    : is_soon_over(thread) ? any_launcher(r)
-                                                           : NULL;
-    if (!launcher) return is_soon_over(thread);
-    const struct inside *before = function_before(r, full_queue(r, launcher));
-    return !before || before == function;
-}
-
 /* Says which threads may hold what a host function waits for; NULL: none. */
 static const char *function_words(const struct running *r, const struct inside *function)
 {
     const char *held_up = NULL;
     for (size_t i = 0; i < r->thread_count; i++) {
         const struct inside *t = &r->threads[i];
-        if (may_hold(r, t, function))
+        const bool short_call = is_soon_over(t);
+        const struct inside *launcher = full_queue(r, t) ? t
+                                        : short_call     ? any_launcher(r)
+                                                         : NULL,
+                            *before = launcher ? function_before(r, full_queue(r, launcher)) : NULL;
+        /* A thread that is held up behind another host function does not count. */
+        if (launcher ? !before || before == function : short_call)
             held_up = SAY(
                 "%s%s%s is in %s", held_up ?: "", held_up ? ", " : "", thread_words(r, t), t->call);
     }
@@ -361,8 +310,24 @@ static const char *thread_waits_for(const struct running *r, const struct inside
     uint32_t stream = thread->stream;
     if (thread->function) return function_words(r, thread);
     if (thread->all) return "all streams of its context";
-    if (is_soon_over(thread)) return driver_words(r);
-    if (only_enqueues(thread->info)) return room_words(r, thread);
+    if (is_soon_over(thread)) {
+        /* On an H200, cuStreamCreate also waited behind a host function while no queue was full. */
+        const struct inside *launcher = any_launcher(r);
+        if (launcher)
+            return SAY("the driver, it seems: %s is in %s meanwhile, which waits for room in a "
+                       "launch queue%s",
+                thread_words(r, launcher), launcher->call,
+                behind_function(r, full_queue(r, launcher)));
+        return any_function(r) ? SAY("what the trace does not show%s", behind_function(r, NULL))
+                               : NULL;
+    }
+    const struct unfinished_stream *full = full_queue(r, thread);
+    if (full)
+        return SAY("room in the launch queue, it seems: %u operation%s of %s %s unfinished, first "
+                   "%s%s",
+            full->behind + 1, plural(full->behind + 1), stream_of(r, full->stream),
+            full->behind ? "are" : "is", call_label(r, full->call), behind_function(r, full));
+    if (only_enqueues(thread->info)) return NULL;
     if (isfinite(thread->event))
         for (size_t i = run->call_count; i-- > 0 && stream == NONE;)
             if (call_kind(&run->calls[i]) == CS_KIND_EVENT && run->calls[i].what == thread->event) {
@@ -373,7 +338,12 @@ static const char *thread_waits_for(const struct running *r, const struct inside
     const bool on_legacy = stream != NONE
                                ? run->streams[stream].origin == ORIGIN_LEGACY
                                : is_blocking_copy(thread->info) && !thread->info->per_thread;
-    if (!u && on_legacy) u = blocking_row(r, stream);
+    for (size_t i = 0; !u && on_legacy && i < r->unfinished.count; i++) {
+        const struct stream *is = &run->streams[r->unfinished.streams[i].stream];
+        if (is->known && !is->non_blocking &&
+            (stream == NONE || is->device == run->streams[stream].device))
+            u = &r->unfinished.streams[i]; /* for which the legacy default stream waits */
+    }
     return u ? SAY("%s: %s", stream_of(r, u->stream), call_label(r, u->call)) : NULL;
 }
 
@@ -393,17 +363,6 @@ static void thread_put(const struct running *r, struct table *table, const struc
 }
 
 /* --- the tables --- */
-
-static const char *verdict_of(const struct running *r)
-{
-    if (r->unfinished.circles) return "circle";
-    for (size_t i = 0; i < r->unfinished.count; i++)
-        if (r->unfinished.streams[i].by != HELD_BY_NOT_KNOWN) return "unfinished";
-    return r->unfinished.count ? "not_known"
-           : r->thread_count   ? "in_a_call"
-           : r->unread         ? "not_known"
-                               : "idle";
-}
 
 /* Names streams whose oldest launch has no kernel yet and of which nothing else is unfinished. */
 static const char *awaited_elsewhere(const struct running *r)
@@ -458,12 +417,6 @@ static const char *not_told(const struct running *r)
                                      : NULL;
 }
 
-static const char *not_known(const struct running *r)
-{
-    const char *told = not_told(r);
-    return told && r->unread ? SAY("%s. And %s", told, r->unread) : told ?: r->unread;
-}
-
 /* Names the streams whose captures have not ended: captured calls do not run. NULL: none. */
 static const char *capturing(const struct running *r)
 {
@@ -493,19 +446,6 @@ static const char *capturing(const struct running *r)
     return text;
 }
 
-static void last_works(struct running *r)
-{
-    const struct run *run = r->run;
-    const struct work *works = run_sample(run) ? run->sampled : run->works;
-    const size_t count = run_sample(run) ? run->sampled_count : run->work_count;
-    r->last = array_zeros(run->stream_count, sizeof *r->last);
-    for (size_t i = 0; i < count; i++) {
-        const struct work *work = &works[i], **last = &r->last[work->stream];
-        if (!*last || work->end >= (*last)->end) *last = work;
-        if (!r->last_of_all || work->end >= r->last_of_all->end) r->last_of_all = work;
-    }
-}
-
 static int64_t time_fact(const struct run *run, const char *path, int64_t otherwise)
 {
     const double us = run_number(run, path, NAN);
@@ -519,18 +459,35 @@ void section_running(struct report *report, const struct run *run)
     r->as_of = time_fact(run, "totals.as_of_us", run->end);
     r->gpu_as_of = time_fact(run, "totals.gpu_as_of_us", INT64_MIN);
     if (r->asked) {
-        last_works(r);
+        const struct work *works = run_sample(run) ? run->sampled : run->works;
+        const size_t count = run_sample(run) ? run->sampled_count : run->work_count;
+        r->last = array_zeros(run->stream_count, sizeof *r->last);
+        for (size_t i = 0; i < count; i++) {
+            const struct work *work = &works[i], **last = &r->last[work->stream];
+            if (!*last || work->end >= (*last)->end) *last = work;
+            if (!r->last_of_all || work->end >= r->last_of_all->end) r->last_of_all = work;
+        }
         unfinished_make(&r->unfinished, run);
         r->unread = unread(r);
         r->threads = inside_read(run, &r->thread_count);
     }
     struct table *table = TABLE_NEW(report, "running", "What was running", running_columns);
     const double more = run_number(run, "totals.inside_more", 0);
+    bool known = false; /* some stream is known to be unfinished */
+    for (size_t i = 0; i < u->count; i++) known |= u->streams[i].by != HELD_BY_NOT_KNOWN;
+    const char *verdict = u->circles        ? "circle"
+                          : known           ? "unfinished"
+                          : u->count        ? "not_known"
+                          : r->thread_count ? "in_a_call"
+                          : r->unread       ? "not_known"
+                                            : "idle";
+    const char *told = not_told(r);
     if (r->asked)
-        TABLE_PUT(table, running_columns, CELL(verdict_of(r)), CELL(r->as_of),
+        TABLE_PUT(table, running_columns, CELL(verdict), CELL(r->as_of),
             CELL(ago(r, r->gpu_as_of)), CELL(r->last_of_all ? ago(r, r->last_of_all->end) : NAN),
             CELL(u->count), CELL(u->idle), CELL(u->circles), CELL((double)r->thread_count + more),
-            CELL(capturing(r)), CELL(not_known(r)));
+            CELL(capturing(r)),
+            CELL(told && r->unread ? SAY("%s. And %s", told, r->unread) : told ?: r->unread));
     table = TABLE_NEW(report, "running_streams", "Streams with unfinished work", stream_columns);
     table->shown = 20;
     for (size_t i = 0; i < u->count; i++) stream_put(r, table, &u->streams[i]);

@@ -84,16 +84,6 @@ static void items_of_idles(struct items *items, const struct range *range)
     }
 }
 
-static const char *item_text(
-    struct report *report, const struct run *run, const struct tally *item, double mean)
-{
-    const bool idle = key_high(item->key) == ITEM_IDLE;
-    const char *what =
-        idle ? cause_info[key_low(item->key)].title : text_in(run, key_low(item->key));
-    return report_text(report, "%s%s: %.3f ms, on average %.3f ms", idle ? "idle, " : "", what,
-        item->sum[0] / 1e6, mean / 1e6);
-}
-
 /* Returns the item that took the most more in the slowest range. `more`: how much longer that range
  * took than the mean. */
 static const char *largest_excess(
@@ -109,9 +99,13 @@ static const char *largest_excess(
         if (its > excess[wait]) largest[wait] = item, excess[wait] = its;
     }
     const bool wait = excess[0] < more / 2 && excess[1] > excess[0];
-    return largest[wait] ? item_text(report, items->reader->run, largest[wait],
-                               (double)largest[wait]->total / count)
-                         : NULL;
+    const struct tally *item = largest[wait];
+    if (!item) return NULL;
+    const bool idle = key_high(item->key) == ITEM_IDLE;
+    return report_text(report, "%s%s: %.3f ms, on average %.3f ms", idle ? "idle, " : "",
+        idle ? cause_info[key_low(item->key)].title
+             : text_in(items->reader->run, key_low(item->key)),
+        item->sum[0] / 1e6, (double)item->total / count / 1e6);
 }
 
 /* Returns the kernel, copy, call or cause of idle time that took the most more in ranges[slowest]
@@ -176,11 +170,11 @@ static size_t stem_length(const char *name)
 static uint32_t stem_of(struct steps *steps, text name)
 {
     uint32_t *known = numbers_at(&steps->stem_of_text, name, NONE);
-    if (*known != NONE) return *known;
     const char *word = text_in(steps->run, name);
+    if (*known != NONE) return *known;
     const size_t length = stem_length(word);
-    const bool numbered = word[length]; /* "step " is not "step 1" */
-    return *known = text_number(&steps->stems, word, length) * 2 + numbered;
+    /* "step " is not "step 1" */
+    return *known = text_number(&steps->stems, word, length) * 2 + (word[length] != 0);
 }
 
 /* --- which ranges are steps --- */
@@ -207,23 +201,6 @@ static uint32_t level_of_steps(
 
 /* --- rows --- */
 
-static void step_measure(struct step *step, const struct run *run, const uint32_t *ranges)
-{
-    double squares = 0;
-    for (uint32_t i = 0; i < step->times; i++) {
-        const int64_t length = run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin;
-        step->total += (double)length;
-        if (!i || length > step->slowest_ns) step->slowest = i, step->slowest_ns = length;
-    }
-    step->mean = step->total / step->times;
-    for (uint32_t i = 0; i < step->times; i++) {
-        const double off =
-            (double)(run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin) - step->mean;
-        squares += off * off;
-    }
-    step->spread = sqrt(squares / step->times);
-}
-
 /* Adds a row for `count` ranges with one stem, in order. */
 static void step_add(struct steps *steps, uint32_t thread, const uint32_t *ranges, uint32_t count)
 {
@@ -233,9 +210,21 @@ static void step_add(struct steps *steps, uint32_t thread, const uint32_t *range
     bool same = true;
     for (uint32_t i = 1; i < count; i++)
         same &= run->ranges[ranges[i]].name == run->ranges[ranges[0]].name;
-    if (count < (same ? 2 : NUMBERED_TIMES)) return;
+    if (count < (same ? 2u : NUMBERED_TIMES)) return;
     if (!same) step.name = report_text(steps->report, "%.*sN", (int)stem_length(name), name);
-    step_measure(&step, run, ranges);
+    double squares = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t length = run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin;
+        step.total += (double)length;
+        if (!i || length > step.slowest_ns) step.slowest = i, step.slowest_ns = length;
+    }
+    step.mean = step.total / count;
+    for (uint32_t i = 0; i < count; i++) {
+        const double off =
+            (double)(run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin) - step.mean;
+        squares += off * off;
+    }
+    step.spread = sqrt(squares / count);
     step.different = step_difference(&steps->reader, steps->report, ranges, count, step.slowest);
     array_add(steps->rows, steps->count, steps->capacity, step);
 }

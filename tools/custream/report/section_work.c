@@ -71,20 +71,6 @@ static const char *of_sample(struct report *report, const struct run *run)
 
 /* --- kernels --- */
 
-static void kernel_add(struct tally *tally, const struct run *run, const struct work *work)
-{
-    tally_add(tally, work->end - work->begin);
-    if (work->shape == NONE) return;
-    const struct shape *shape = &run->shapes[work->shape];
-    const double fills = kernel_fills(run, work);
-    tally->sum[KERNEL_BLOCKS] += (double)shape->grid[0] * shape->grid[1] * shape->grid[2];
-    tally->sum[KERNEL_THREADS] += (double)shape->block[0] * shape->block[1] * shape->block[2];
-    tally->sum[KERNEL_SHAPES]++;
-    if (isnan(fills)) return;
-    tally->sum[KERNEL_FILLS] += fills;
-    tally->sum[KERNEL_FILLS_KNOWN]++;
-}
-
 enum {
     COLUMN_TIMES = 2,
     COLUMN_SAMPLED,
@@ -122,18 +108,6 @@ static void launches_count(struct tallies *tallies, const struct run *run)
     }
 }
 
-/* Scales a row's total up to about the time of all its launches. A row without a timed launch gets
- * no total. */
-static void totals_estimate(struct tallies *tallies)
-{
-    for (size_t i = 0; i < tallies->count; i++) {
-        struct tally *tally = &tallies->rows[i];
-        const double mean = tally->times ? tally_mean(tally) : NAN;
-        if (tally->times) tally->total = (int64_t)(mean * tally->sum[KERNEL_LAUNCHES]);
-        tally->sum[KERNEL_MEAN] = mean;
-    }
-}
-
 static void kernels(struct report *report, const struct model *of, const struct works *works)
 {
     const struct run *run = &of->run;
@@ -141,14 +115,29 @@ static void kernels(struct report *report, const struct model *of, const struct 
     struct tallies tallies = {0};
     for (size_t w = 0; w < works->count; w++) {
         const struct work *work = &works->rows[w];
-        if (work->kind == WORK_KERNEL)
-            kernel_add(tally_of(&tallies, key_of(work_device(run, work), work->name)), run, work);
+        if (work->kind != WORK_KERNEL) continue;
+        struct tally *tally = tally_of(&tallies, key_of(work_device(run, work), work->name));
+        tally_add(tally, work->end - work->begin);
+        if (work->shape == NONE) continue;
+        const struct shape *shape = &run->shapes[work->shape];
+        const double fills = kernel_fills(run, work);
+        tally->sum[KERNEL_BLOCKS] += (double)shape->grid[0] * shape->grid[1] * shape->grid[2];
+        tally->sum[KERNEL_THREADS] += (double)shape->block[0] * shape->block[1] * shape->block[2];
+        tally->sum[KERNEL_SHAPES]++;
+        if (isnan(fills)) continue;
+        tally->sum[KERNEL_FILLS] += fills;
+        tally->sum[KERNEL_FILLS_KNOWN]++;
     }
     table->note =
         "\"fills GPU\" is an estimate, from the shape of the launch and the limits of the GPU.";
     if (run_sample(run)) {
         launches_count(&tallies, run);
-        totals_estimate(&tallies);
+        for (size_t i = 0; i < tallies.count; i++) { /* a row without a timed launch has no total */
+            struct tally *tally = &tallies.rows[i];
+            tally->sum[KERNEL_MEAN] = tally->times ? tally_mean(tally) : NAN;
+            if (tally->times)
+                tally->total = (int64_t)(tally->sum[KERNEL_MEAN] * tally->sum[KERNEL_LAUNCHES]);
+        }
         table->note = report_text(report,
             "One call in %u was timed. \"times\" counts all launches; \"total, about\" is the mean "
             "of the sampled ones times that. %s",
@@ -160,19 +149,14 @@ static void kernels(struct report *report, const struct model *of, const struct 
 
 /* --- copies --- */
 
-/* Returns a copy's memory: "Pinned -> Device" in "Memcpy HtoD (Pinned -> Device)"; NULL. */
-static const char *memory_of(struct report *report, const char *name)
-{
-    const char *open = strchr(name, '('), *close = open ? strrchr(open, ')') : NULL;
-    return close ? report_text(report, "%.*s", (int)(close - open - 1), open + 1) : NULL;
-}
-
 static void copy_own(
     struct report *report, const struct model *of, const struct tally *tally, struct cell *row)
 {
     const char *name = text_in(&of->run, key_low(tally->key));
     row[1].text = cs_way_name[(int)tally->sum[COPY_WAY]] ?: name;
-    row[2].text = memory_of(report, name);
+    /* "Pinned -> Device" in "Memcpy HtoD (Pinned -> Device)" */
+    const char *open = strchr(name, '('), *close = open ? strrchr(open, ')') : NULL;
+    if (close) row[2].text = report_text(report, "%.*s", (int)(close - open - 1), open + 1);
     if (tally->total > 0) row[6].number = tally->sum[COPY_BYTES] / (double)tally->total;
 }
 

@@ -182,9 +182,6 @@ const char *findings_heading(const struct report *report)
 
 bool is_told(const struct table *table)
 {
-    static const char *const told[] = {
-        "run", "devices", "findings", "metrics", "running", "running_streams", "running_threads"};
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
-        if (!strcmp(table->key, told[i])) return true;
-    return false;
+    return ONE_OF(table->key, "run", "devices", "findings", "metrics", "running", "running_streams",
+        "running_threads");
 }

@@ -21,22 +21,20 @@ static int leash = -1; /* run's end of the pipe; a successful exec closes it */
 
 /* --- in the watcher --- */
 
+/* Closes all descriptors above stderr but those in `kept`. */
 static void close_others(const int *kept, size_t count)
 {
     DIR *all = opendir("/proc/self/fd");
     const int most = all ? 0 : (int)sysconf(_SC_OPEN_MAX);
-    for (struct dirent *one; all && (one = readdir(all));) {
-        const int fd = atoi(one->d_name);
-        bool keep = *one->d_name == '.' || fd <= STDERR_FILENO || fd == dirfd(all);
+    struct dirent *one = NULL;
+    for (int next = STDERR_FILENO + 1;
+        all ? (one = readdir(all)) != NULL : next < most && next < 1 << 16; next++) {
+        const int fd = one ? atoi(one->d_name) : next;
+        bool keep = fd <= STDERR_FILENO || (all && fd == dirfd(all));
         for (size_t i = 0; i < count; i++) keep |= fd == kept[i];
         if (!keep) close(fd);
     }
     if (all) closedir(all);
-    for (int fd = STDERR_FILENO + 1; fd < most && fd < 1 << 16; fd++) {
-        bool keep = false;
-        for (size_t i = 0; i < count; i++) keep |= fd == kept[i];
-        if (!keep) close(fd);
-    }
 }
 
 /* Of the program's descriptors the watcher keeps only stderr. The watcher takes no signals, and
@@ -86,12 +84,6 @@ static int listen_at(const char *name)
     return -1;
 }
 
-/* Whether this process has children from before its exec: only the program may wait for these. */
-static bool has_children(void)
-{
-    return !waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) || errno != ECHILD;
-}
-
 /* Runs in the first child: makes the watcher, says so through `gate`, and ends on an answer. */
 _Noreturn static void make_watcher(struct watched *watched, int gate)
 {
@@ -119,7 +111,9 @@ static bool fork_twice(struct watched *watched)
     char word;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate)) return false;
     for (int i = 0; i < 2; i++) gate[i] = above(gate[i]);
-    const bool alone = !has_children();
+    /* only the program may wait for children from before its exec */
+    const bool alone =
+        waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) && errno == ECHILD;
     prctl(PR_GET_CHILD_SUBREAPER, &adopts);
     if (alone) sigaction(SIGCHLD, &ignore, &before);
     const pid_t child = (pid_t)syscall(SYS_clone, alone ? SIGCHLD : 0, NULL, NULL, NULL, NULL);
@@ -153,14 +147,6 @@ static bool make(struct watched *watched, const char *name)
     return made;
 }
 
-/* Whether the limit allows enough descriptors: with fewer the watcher could not read a process's
- * file. */
-static bool has_descriptors(void)
-{
-    struct rlimit files;
-    return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_max >= WATCH_KEPT_FREE + WATCH_OF_ONE;
-}
-
 /* Whether a watcher listens already: one `custream run` inside another is the same run. */
 static bool is_watched(void)
 {
@@ -186,7 +172,11 @@ bool watch_start(const struct watch_plan *plan)
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0)
         random = (unsigned long long)(uintptr_t)&name;
     snprintf(name, sizeof name, "%d-%llx", (int)getpid(), random);
-    const bool made = !plan->off && getpid() != 1 && has_descriptors() && make(&watched, name);
+    /* With fewer descriptors the watcher could not read a process's file. */
+    struct rlimit files;
+    const bool enough =
+        getrlimit(RLIMIT_NOFILE, &files) || files.rlim_max >= WATCH_KEPT_FREE + WATCH_OF_ONE;
+    const bool made = !plan->off && getpid() != 1 && enough && make(&watched, name);
     free(watched.folder);
     return !setenv(CS_WATCH_VARIABLE, made ? name : "-", 1) && made;
 }

@@ -81,34 +81,6 @@ static void unused_add(struct told *told, int rule, const char *match)
         told->unused, told->unused_count, told->unused_capacity, (struct unused){rule, copy, 1});
 }
 
-static void unused_read(struct told *told, const cJSON *trailer)
-{
-    const cJSON *one;
-    told->traces++;
-    cJSON_ArrayForEach(one, member_of(trailer, "unusedRules")) {
-        const cJSON *rule = member_of(one, "rule");
-        const char *match = text_member(one, "match");
-        if (cJSON_IsNumber(rule) && match) unused_add(told, rule->valueint, match);
-    }
-}
-
-static void unused_say(const struct told *told)
-{
-    for (size_t i = 0; i < told->unused_count; i++)
-        if (told->unused[i].traces == told->traces)
-            say("custream: policy: " CS_UNUSED_RULE, told->unused[i].rule, told->unused[i].match);
-}
-
-static void tell_verdict(const char *shown, const struct cs_verdict *verdict, bool apart)
-{
-    char line[LINE_MOST + 1];
-    size_t n = cs_verdict_put(line, LINE_MOST, 0, "custream: %s: ", shown);
-    n = cs_verdict_sentence(line, LINE_MOST, n, verdict);
-    n = cs_verdict_put(line, LINE_MOST, n, ". ");
-    put_line(line, apart ? cs_verdict_put(line, LINE_MOST, n, IS_APART)
-                         : cs_verdict_advice(line, LINE_MOST, n, shown));
-}
-
 /* Tells of a trace without a readable end. Advises `custream check` only if the watcher's path
  * leads to the file. */
 static void tell_unread(const struct told_trace *trace, const char *shown)
@@ -135,14 +107,25 @@ void tell_trace(struct told *told, const struct told_trace *trace)
         tell_unread(trace, shown);
         return;
     }
-    unused_read(told, trailer);
+    const cJSON *one;
+    told->traces++;
+    cJSON_ArrayForEach(one, member_of(trailer, "unusedRules")) {
+        const cJSON *rule = member_of(one, "rule");
+        const char *match = text_member(one, "match");
+        if (cJSON_IsNumber(rule) && match) unused_add(told, rule->valueint, match);
+    }
     told->per_thread |= cJSON_IsTrue(member_of(trailer, "perThreadDefaultStreams"));
     verdict_read(&verdict, trailer, room, sizeof room);
     const bool in_sum = told->lines >= LINES_MOST && is_whole(&verdict);
     if (trace->by && !verdict.complete) tell_audit(trailer, in_sum);
     if (!in_sum) {
+        char line[LINE_MOST + 1];
+        size_t n = cs_verdict_put(line, LINE_MOST, 0, "custream: %s: ", shown);
+        n = cs_verdict_sentence(line, LINE_MOST, n, &verdict);
+        n = cs_verdict_put(line, LINE_MOST, n, ". ");
+        put_line(line, trace->apart ? cs_verdict_put(line, LINE_MOST, n, IS_APART)
+                                    : cs_verdict_advice(line, LINE_MOST, n, shown));
         told->lines++;
-        tell_verdict(shown, &verdict, trace->apart);
         return;
     }
     told->more.files++;
@@ -163,7 +146,9 @@ void tell_end(struct told *told, bool met, const struct watch_plan *plan)
         say("custream: %llu more trace%s: %llu calls, %llu GPU operations%s", told->more.files,
             told->more.files == 1 ? "" : "s", told->more.calls, told->more.operations, execs);
     }
-    unused_say(told);
+    for (size_t i = 0; i < told->unused_count; i++)
+        if (told->unused[i].traces == told->traces)
+            say("custream: policy: " CS_UNUSED_RULE, told->unused[i].rule, told->unused[i].match);
     if (told->per_thread) say("custream: per-thread default streams: " CS_NOT_AUDITED);
     if (told->stranger)
         say("custream: process %d is another user's and was not watched: 'custream recover' "

@@ -57,13 +57,6 @@ static struct ending ending_of(int socket, pid_t pid)
     return ending;
 }
 
-static void ending_close(struct ending *ending)
-{
-    if (ending->pidfd >= 0) close(ending->pidfd);
-    if (ending->stat >= 0) close(ending->stat);
-    *ending = (struct ending){.pidfd = -1, .stat = -1};
-}
-
 /* Reads the exit status from /proc/PID/stat, whose last field has it until the parent waits. The
  * field is 0 while threads still end, and means something else in a stopped process. */
 static void look(struct ending *ending, bool over)
@@ -77,15 +70,6 @@ static void look(struct ending *ending, bool over)
         return;
     ending->status = atoi(last);
     ending->known = true;
-}
-
-/* Asks the pidfd for the exit status. False: the kernel does not tell it. */
-static bool status_by_pidfd(int fd, int *status)
-{
-    struct pidfd_info_64 info = {.mask = INFO_EXIT};
-    if (ioctl(fd, GET_INFO, &info) || !(info.mask & INFO_EXIT)) return false;
-    *status = info.exit_code;
-    return true;
 }
 
 static const char *signal_name(int number, char *room, size_t size)
@@ -113,9 +97,11 @@ static const char *signal_name(int number, char *room, size_t size)
  * surely gets the status. */
 static const char *ending_name(struct ending *ending, char *room, size_t size)
 {
+    struct pidfd_info_64 info = {.mask = INFO_EXIT};
     look(ending, true);
-    if (!status_by_pidfd(ending->pidfd, &ending->status) && !ending->known)
-        return "an unknown cause";
+    if (!ioctl(ending->pidfd, GET_INFO, &info) && info.mask & INFO_EXIT)
+        ending->status = info.exit_code, ending->known = true;
+    if (!ending->known) return "an unknown cause";
     return WIFSIGNALED(ending->status) ? signal_name(WTERMSIG(ending->status), room, size)
                                        : "exit_group";
 }
@@ -168,10 +154,10 @@ static void unsaid_free(struct process *process)
 static void process_free(struct process *process)
 {
     watch.count--;
-    if (process->fd >= 0) close(process->fd);
-    ending_close(&process->ending);
-    if (process->folder >= 0) close(process->folder);
-    if (process->rings >= 0) close(process->rings);
+    const int fds[] = {
+        process->fd, process->ending.pidfd, process->ending.stat, process->folder, process->rings};
+    for (size_t i = 0; i < CS_COUNT(fds); i++)
+        if (fds[i] >= 0) close(fds[i]);
     unsaid_free(process);
     free(process->path);
     free(process);
@@ -230,22 +216,6 @@ static void process_over(struct process *process, const char *by, bool speaks)
 
 /* --- the report --- */
 
-static void report_make(void)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    if (!watch.told.file_count) return;
-    watch.reporter = fork();
-    if (!watch.reporter) {
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        dup2(STDERR_FILENO, STDOUT_FILENO);
-        if (chdir(watch.watched->folder ? watch.watched->folder : "/")) {}
-        tell_report(&watch.told);
-        _exit(0);
-    }
-    if (watch.reporter > 0) watch.reporting = (int)syscall(SYS_pidfd_open, watch.reporter, 0);
-}
-
 static void report_over(void)
 {
     waitpid(watch.reporter, NULL, 0);
@@ -261,7 +231,17 @@ static bool report_begins(void)
 {
     if (!watch.watched->plan.report || watch.reporting >= 0) return watch.reporting >= 0;
     watch.watched->plan.report = false;
-    report_make();
+    if (watch.told.file_count) watch.reporter = fork();
+    if (watch.told.file_count && !watch.reporter) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        if (chdir(watch.watched->folder ? watch.watched->folder : "/")) {}
+        tell_report(&watch.told);
+        _exit(0);
+    }
+    if (watch.reporter > 0) watch.reporting = (int)syscall(SYS_pidfd_open, watch.reporter, 0);
     return watch.reporting >= 0;
 }
 
