@@ -66,21 +66,6 @@ static int head_make(char head[HEAD_ROOM], const struct command_row *row)
                                        row_name(room, row), row->argument);
 }
 
-/* Returns where such rows' texts begin: at column 8, below the names, if there are library
- * options. */
-static int column_of(const struct command_row *command, enum row_kind kind)
-{
-    char head[HEAD_ROOM];
-    int column = 0;
-    EACH_ROW(row, command)
-    {
-        if (library_option(row)) return 8;
-        const int length = row->kind == kind && row->text ? 4 + head_make(head, row) : 0;
-        if (column < length) column = length;
-    }
-    return column;
-}
-
 static void option_put(const struct command_row *row, int column)
 {
     char head[HEAD_ROOM];
@@ -112,8 +97,20 @@ void command_put(const struct command_row *command)
             printf("%s custream %s%s%s\n", before == ROW_USAGE ? "      " : "usage:", command->name,
                 *row->text ? " " : "", row->text);
         else if (row->kind == ROW_LINE) printf("    %s\n", row->text);
-        else if (is_listed(row->kind)) option_put(row, column_of(command, row->kind));
-        else text_fill(row->text, row->kind == ROW_EXITS ? printf("Exit status: ") : 0, 0);
+        else if (is_listed(row->kind)) {
+            /* Texts begin behind the longest name, or with library options below the names. */
+            char head[HEAD_ROOM];
+            int column = 0;
+            bool below = false;
+            EACH_ROW(other, command)
+            {
+                const int length =
+                    other->kind == row->kind && other->text ? 4 + head_make(head, other) : 0;
+                if (column < length) column = length;
+                below |= library_option(other) != NULL;
+            }
+            option_put(row, below ? 8 : column);
+        } else text_fill(row->text, row->kind == ROW_EXITS ? printf("Exit status: ") : 0, 0);
         before = row->kind;
     }
 }
@@ -128,7 +125,7 @@ void commands_put(void)
 
 /* --- for scripts --- */
 
-static void row_write(const struct command_row *row)
+void commands_write(void)
 {
     static const char *const kinds[] = {[ROW_COMMAND] = "command",
         [ROW_USAGE] = "usage",
@@ -137,28 +134,23 @@ static void row_write(const struct command_row *row)
         [ROW_OPTION] = "option",
         [ROW_WORD] = "word",
         [ROW_EXITS] = "exits"};
-    const struct cs_option_info *info = library_option(row);
-    char name[FLAG_ROOM];
-    const struct json_member members[] = {
-        {"kind", cJSON_CreateString(kinds[row->kind])},
-        {"letter", text_or_null(row->letter ? (const char[]){row->letter, 0} : NULL)},
-        {"name", text_or_null(row->name ? row_name(name, row) : NULL)},
-        {"argument", row->argument ? cJSON_CreateString(row->argument) : cJSON_CreateNull()},
-        {"text", row->text ? cJSON_CreateString(row->text) : cJSON_CreateNull()},
-        {"variable", text_or_null(info ? info->env : NULL)},
-        {"allowed", text_or_null(info && !has_words(info) ? info->allowed : NULL)},
-        {"default", text_or_null(info ? info->preset : NULL)},
-    };
-    json_row_put(members, CS_COUNT(members));
-}
-
-void commands_write(void)
-{
     printf("{\"custream_help\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"rows\":[",
         TABLE_VERSION);
     for (const struct command_row *row = table; row < table + CS_COUNT(table) - 1; row++) {
+        const struct cs_option_info *info = library_option(row);
+        char name[FLAG_ROOM];
+        const struct json_member members[] = {
+            {"kind", cJSON_CreateString(kinds[row->kind])},
+            {"letter", text_or_null(row->letter ? (const char[]){row->letter, 0} : NULL)},
+            {"name", text_or_null(row->name ? row_name(name, row) : NULL)},
+            {"argument", row->argument ? cJSON_CreateString(row->argument) : cJSON_CreateNull()},
+            {"text", row->text ? cJSON_CreateString(row->text) : cJSON_CreateNull()},
+            {"variable", text_or_null(info ? info->env : NULL)},
+            {"allowed", text_or_null(info && !has_words(info) ? info->allowed : NULL)},
+            {"default", text_or_null(info ? info->preset : NULL)},
+        };
         puts(row == table ? "" : ",");
-        row_write(row);
+        json_row_put(members, CS_COUNT(members));
     }
     puts("\n]}");
 }
@@ -211,42 +203,32 @@ static void options_print(void)
 
 /* --- for scripts --- */
 
-/* Returns a JSON array of the words of a list, which has '|' between them. */
-static cJSON *words_of(const char *list)
-{
-    cJSON *words = cJSON_CreateArray();
-    char *copy = kept(list), *rest = copy, *word;
-    while ((word = strsep(&rest, "|")))
-        if (!cJSON_AddItemToArray(words, cJSON_CreateString(word))) out_of_memory();
-    free(copy);
-    return words;
-}
-
-static void option_write(enum cs_option id)
-{
-    const struct cs_option_info *info = &cs_option_info[id];
-    char flag[2 + FLAG_ROOM] = "--", key[CS_KEY_ROOM];
-    option_flag(flag + 2, id);
-    const struct json_member members[] = {
-        {"variable", cJSON_CreateString(info->env)},
-        {"flag", cJSON_CreateString(flag)},
-        {"key", text_or_null(has_key(id) ? cs_option_key(id, key) : NULL)},
-        {"meaning", cJSON_CreateString(info->help)},
-        {"words", has_words(info) ? words_of(info->allowed) : cJSON_CreateNull()},
-        {"allowed", cJSON_CreateString(info->allowed)},
-        {"default", text_or_null(info->preset)},
-    };
-    json_row_put(members, CS_COUNT(members));
-}
-
 static void options_write(void)
 {
     printf("{\"custream_options\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING
            "\",\"options\":[\n",
         OPTIONS_VERSION);
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const enum cs_option id = (enum cs_option)i;
+        const struct cs_option_info *info = &cs_option_info[id];
+        char flag[2 + FLAG_ROOM] = "--", key[CS_KEY_ROOM];
+        option_flag(flag + 2, id);
+        char *list = kept(info->allowed), *rest = list, *word;
+        cJSON *words = has_words(info) ? cJSON_CreateArray() : cJSON_CreateNull();
+        while (has_words(info) && (word = strsep(&rest, "|")))
+            if (!cJSON_AddItemToArray(words, cJSON_CreateString(word))) out_of_memory();
+        const struct json_member members[] = {
+            {"variable", cJSON_CreateString(info->env)},
+            {"flag", cJSON_CreateString(flag)},
+            {"key", text_or_null(has_key(id) ? cs_option_key(id, key) : NULL)},
+            {"meaning", cJSON_CreateString(info->help)},
+            {"words", words},
+            {"allowed", cJSON_CreateString(info->allowed)},
+            {"default", text_or_null(info->preset)},
+        };
         if (i) puts(",");
-        option_write((enum cs_option)i);
+        json_row_put(members, CS_COUNT(members));
+        free(list);
     }
     puts("\n]}");
 }

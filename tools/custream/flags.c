@@ -35,15 +35,6 @@ static void tables_make(struct tables *t, const struct command_row *command, cha
     }
 }
 
-/* Returns the word of which getopt complains. optind is behind that word, or still at it if more
- * letters follow in the word (-xyz). */
-static const char *word_of(int argc, char **argv)
-{
-    const char *here = optind < argc ? argv[optind] : NULL;
-    if (optopt && here && here[0] == '-' && here[1] == optopt && here[2]) return here;
-    return argv[optind - 1];
-}
-
 /* Returns the row of an option, by getopt's value: a letter, or FIRST plus the row's place; NULL:
  * none. */
 static const struct command_row *row_of(const struct command_row *command, int value)
@@ -53,15 +44,6 @@ static const struct command_row *row_of(const struct command_row *command, int v
         (value == row->letter || value == FIRST + (int)(row - command)))
         return row;
     return NULL;
-}
-
-/* Whether more than one option's name begins with these letters. */
-static bool is_ambiguous(const char *name, size_t length)
-{
-    int count = 0;
-    for (const struct option *at = tables.longs; at->name; at++)
-        count += !strncmp(at->name, name, length);
-    return count > 1;
 }
 
 static void say_ambiguous(const char *name, size_t length)
@@ -94,8 +76,10 @@ static void complain_of(const char *word, int answer)
     const size_t length = strcspn(word, "=");
     char room[SHOWN_ROOM];
     const bool unknown = answer != ':' && (!row || word[1] != '-');
-    if (unknown && !(word[1] == '-' && is_ambiguous(word + 2, length - 2)))
-        return say_unknown(word);
+    int begin_so = 0; /* how many options begin with the word's letters */
+    for (const struct option *at = tables.longs; at->name && word[1] == '-'; at++)
+        begin_so += !strncmp(at->name, word + 2, length - 2);
+    if (unknown && begin_so < 2) return say_unknown(word);
     fprintf(stderr, "custream %s: ", tables.command->name);
     if (unknown) return say_ambiguous(word + 2, length - 2);
     shown(room, word, length);
@@ -114,8 +98,13 @@ int flags_next(int argc, char **argv, char order)
     opterr = 0;
     const int answer = getopt_long(argc, argv, tables.shorts, tables.longs, NULL);
     if (answer == -1 || answer == FLAG_WORD) return answer;
-    if (answer == '?' || answer == ':')
-        complain_of(word_of(argc, argv), answer), leave(STATUS_UNUSABLE);
+    if (answer == '?' || answer == ':') {
+        /* optind is behind the wrong word, or still at it if more letters follow (-xyz) */
+        const char *here = optind < argc ? argv[optind] : NULL;
+        const bool at = optopt && here && here[0] == '-' && here[1] == optopt && here[2];
+        complain_of(at ? here : argv[optind - 1], answer);
+        leave(STATUS_UNUSABLE);
+    }
     const int flag = row_of(command, answer)->flag;
     if (flag == FLAG_HELP) command_put(command), leave(STATUS_OK);
     return flag;

@@ -153,11 +153,6 @@ static const struct cancel {
     {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "off", "there are no GPU times", 0, NULL},
 };
 
-static bool stands(const struct cs_settled *settled, enum cs_option id, const char *value)
-{
-    return value ? is(settled, id, value) : !is(settled, id, cs_option_info[id].preset);
-}
-
 /* Prints an option as the user gave it: a variable, or a key of the policy file. */
 static void option_put(const struct cs_settled *settled, enum cs_option id)
 {
@@ -166,6 +161,11 @@ static void option_put(const struct cs_settled *settled, enum cs_option id)
     if (settled->source[id] == CS_FROM_FILE)
         fprintf(stderr, "%s: %s \"%.60s\"", settled->file->name, cs_option_key(id, key), value);
     else fprintf(stderr, "%s=%.60s", cs_option_info[id].env, value);
+}
+
+static bool stands(const struct cs_settled *settled, enum cs_option id, const char *value)
+{
+    return value ? is(settled, id, value) : !is(settled, id, cs_option_info[id].preset);
 }
 
 static bool options_cancel(const struct cs_settled *settled)
@@ -185,20 +185,16 @@ static bool options_cancel(const struct cs_settled *settled)
     return false;
 }
 
-/* Complains of --report without a trace. It is no option of the library, so no row above has it. */
-static bool report_hopeless(const struct cs_settled *settled)
-{
-    if (!is(settled, CS_OPTION_TRACE, "off")) return false;
-    fputs("custream run: --report does nothing beside ", stderr);
-    option_put(settled, CS_OPTION_TRACE);
-    fputs(": nothing is recorded\n", stderr);
-    return true;
-}
-
 bool run_hopeless(const struct cs_settled *settled, bool reports)
 {
-    return (reports && report_hopeless(settled)) || options_cancel(settled) ||
-           file_hopeless(settled, CS_OPTION_TRACE) || file_hopeless(settled, CS_OPTION_METRICS) ||
+    if (reports && is(settled, CS_OPTION_TRACE, "off")) {
+        fputs("custream run: --report does nothing beside ", stderr);
+        option_put(settled, CS_OPTION_TRACE);
+        fputs(": nothing is recorded\n", stderr);
+        return true;
+    }
+    return options_cancel(settled) || file_hopeless(settled, CS_OPTION_TRACE) ||
+           file_hopeless(settled, CS_OPTION_METRICS) ||
            plugins_hopeless(settled->value[CS_OPTION_PLUGIN]) ||
            (*settled->value[CS_OPTION_CUPTI] &&
                library_hopeless(CS_OPTION_CUPTI, settled->value[CS_OPTION_CUPTI]));

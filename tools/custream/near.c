@@ -17,22 +17,15 @@ static bool is_swapped(const char *typed, size_t n, const char *name)
            !memcmp(typed + i + 2, name + i + 2, n - i - 2);
 }
 
-/* Returns how many slips lie between what was typed and a name; SIZE_MAX: too many. Short words may
- * have fewer: two slips in three letters make another word. */
-static size_t slips_between(const char *typed, size_t n, const char *name)
-{
-    const size_t most = n < 2 ? 0 : n < 4 ? 1 : 2;
-    size_t slips = is_swapped(typed, n, name) ? 1 : cs_edits(typed, n, name, strlen(name));
-    if (slips > 1 && n > 1 && !strncmp(name, typed, n))
-        slips = most; /* the name's beginning was typed */
-    return slips <= most ? slips : SIZE_MAX;
-}
-
 void near_look(struct near *near, const char *name)
 {
-    const size_t slips = slips_between(near->typed, near->length, name);
-    const bool begins_so = near->length && !strncmp(name, near->typed, near->length);
-    if (slips == SIZE_MAX ||
+    /* Short words may have fewer slips: two in three letters make another word. */
+    const size_t n = near->length, most = n < 2 ? 0 : n < 4 ? 1 : 2;
+    const bool begins_so = n && !strncmp(name, near->typed, n);
+    size_t slips =
+        is_swapped(near->typed, n, name) ? 1 : cs_edits(near->typed, n, name, strlen(name));
+    if (slips > 1 && n > 1 && begins_so) slips = most;
+    if (slips > most ||
         (near->best && (near->slips < slips || (near->slips == slips && !begins_so))))
         return;
     near->best = name;

@@ -9,12 +9,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static bool is_program(const char *path)
-{
-    struct stat about;
-    return !stat(path, &about) && S_ISREG(about.st_mode) && !access(path, X_OK);
-}
-
 bool program_find(const char *name, char *path, size_t size)
 {
     if (strchr(name, '/')) {
@@ -27,7 +21,8 @@ bool program_find(const char *name, char *path, size_t size)
         int length = (int)strcspn(list, ":");
         /* An empty element means the current directory. */
         snprintf(path, size, "%.*s%s%s", length, list, length ? "/" : "./", name);
-        if (is_program(path)) return true;
+        struct stat about;
+        if (!stat(path, &about) && S_ISREG(about.st_mode) && !access(path, X_OK)) return true;
         if (!list[length]) return false;
         list += length + 1;
     }
@@ -71,18 +66,6 @@ static bool elf_read(const char *path, struct elf_facts *facts)
     return good;
 }
 
-/* Whether the kernel sets AT_SECURE for the file: then the loader ignores an LD_PRELOAD with a
- * slash (ld.so(8)). */
-static bool raises_privileges(const char *path)
-{
-    struct stat about;
-    if (stat(path, &about)) return false;
-    if ((about.st_mode & S_ISUID) && about.st_uid != getuid()) return true;
-    if ((about.st_mode & S_ISGID) && (about.st_mode & S_IXGRP) && about.st_gid != getgid())
-        return true;
-    return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
-}
-
 char *script_words(const char *path, char line[SCRIPT_LINE])
 {
     const int fd = program_open(path);
@@ -100,7 +83,12 @@ const char *program_obstacle(const char *path)
     struct elf_facts own, facts;
     /* A script's own setuid bit has no effect on Linux. */
     if (interpreter) interpreter[strcspn(interpreter, " \t")] = 0, path = interpreter;
-    if (raises_privileges(path))
+    /* AT_SECURE: then the loader ignores an LD_PRELOAD with a slash (ld.so(8)) */
+    struct stat about;
+    if (!stat(path, &about) &&
+        ((about.st_mode & S_ISUID && about.st_uid != getuid()) ||
+            (about.st_mode & S_ISGID && about.st_mode & S_IXGRP && about.st_gid != getgid()) ||
+            (getuid() && getxattr(path, "security.capability", NULL, 0) > 0)))
         return "runs with raised privileges (setuid, setgid or capabilities), so the loader "
                "ignores LD_PRELOAD";
     if (!elf_read(path, &facts)) return NULL;

@@ -48,29 +48,6 @@ static const char *environment_value(enum cs_option id)
     return value && *value ? value : NULL;
 }
 
-/* Checks the variables. Called after the flags, so that a flag replaces a wrong variable. */
-static bool environment_ok(void)
-{
-    bool ok = true;
-    for (int i = 0; i < CS_OPTION_COUNT; i++) {
-        const char *value = environment_value((enum cs_option)i);
-        if (value) ok &= value_ok((enum cs_option)i, "", cs_option_info[i].env, "=", value);
-    }
-    return ok;
-}
-
-/* Makes the policy's path absolute: children may change their directory before they read it. */
-static bool policy_absolute(const char *path)
-{
-    char *folder = getcwd(NULL, 0), *absolute = NULL;
-    if (folder && asprintf(&absolute, "%s/%s", folder, path) < 0) absolute = NULL;
-    bool ok = absolute && !setenv(cs_option_info[CS_OPTION_POLICY].env, absolute, 1);
-    if (!ok) perror("custream run");
-    free(folder);
-    free(absolute);
-    return ok;
-}
-
 /* Settles policy file and variables as the program will. False: the complaint was printed. */
 static bool policy_ok(struct watch_plan *plan)
 {
@@ -95,28 +72,29 @@ static bool policy_ok(struct watch_plan *plan)
     }
     bool is_path = given && file.name == given;
     cs_policy_file_finish(&file);
-    return ok && (!is_path || *given == '/' || policy_absolute(given));
-}
-
-/* Finds the folder of this command; without /proc by the path that it was started with. */
-static bool own_folder(char *folder)
-{
-    const ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-    if (length > 0) folder[length] = 0;
-    else if (!realpath((const char *)getauxval(AT_EXECFN), folder)) return false;
-    char *slash = strrchr(folder, '/');
-    if (slash) *slash = 0;
-    return slash;
+    if (!ok || !is_path || *given == '/') return ok;
+    /* children may change their directory before they read the file */
+    char *folder = getcwd(NULL, 0), *absolute = NULL;
+    if (folder && asprintf(&absolute, "%s/%s", folder, given) < 0) absolute = NULL;
+    ok = absolute && !setenv(cs_option_info[CS_OPTION_POLICY].env, absolute, 1);
+    if (!ok) perror("custream run");
+    free_all(folder, absolute);
+    return ok;
 }
 
 /* Looks for the library beside the command, in lib/ beside its bin/, then in CUSTREAM_LIBDIR. */
 static bool shim_find(char *path)
 {
     char self[PATH_MAX], candidate[2 * PATH_MAX];
-    const bool known = own_folder(self);
+    const ssize_t length = readlink("/proc/self/exe", self, PATH_MAX - 1);
+    if (length > 0) self[length] = 0;
+    /* without /proc, by the path that the command was started with */
+    const bool known = length > 0 || realpath((const char *)getauxval(AT_EXECFN), self);
+    char *slash = known ? strrchr(self, '/') : NULL;
+    if (slash) *slash = 0;
     static const char *const places[] = {"/" SHIM, "/../lib/" SHIM, CUSTREAM_LIBDIR "/" SHIM};
     for (size_t i = 0; i < CS_COUNT(places); i++) {
-        if (i < 2 && !known) continue;
+        if (i < 2 && !slash) continue;
         snprintf(candidate, sizeof candidate, "%s%s", i < 2 ? self : "", places[i]);
         if (!access(candidate, R_OK) && realpath(candidate, path)) return true;
     }
@@ -187,7 +165,12 @@ int command_run(int argc, char **argv)
         else if (!option_give((enum cs_option)(flag - FLAG_LIBRARY), optarg))
             return STATUS_UNUSABLE;
     }
-    if (!environment_ok() || !policy_ok(&plan)) return STATUS_UNUSABLE;
+    bool good = true; /* flags come first: they replace wrong variables */
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const char *value = environment_value((enum cs_option)i);
+        if (value) good &= value_ok((enum cs_option)i, "", cs_option_info[i].env, "=", value);
+    }
+    if (!good || !policy_ok(&plan)) return STATUS_UNUSABLE;
     if (optind == argc)
         return complain("custream run", "which program? 'custream help run' says more");
     return shim_preload() ? program_become(argv + optind, &plan) : STATUS_UNUSABLE;

@@ -80,31 +80,19 @@ void line_add(struct line *line, const char *format, ...)
     line->left -= put;
 }
 
-/* Returns the code point of a character in UTF-8. */
-static wchar_t character_of(const unsigned char *bytes, int length)
-{
-    static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    wchar_t character = bytes[0] & first[length];
-    for (int i = 1; i < length; i++) character = character << 6 | (bytes[i] & 0x3f);
-    return character;
-}
-
-/* Whether the character turns the direction of the text behind it, which makes a name look like
- * another one. */
-static bool is_turning(wchar_t character)
-{
-    return (character >= 0x202a && character <= 0x202e) ||
-           (character >= 0x2066 && character <= 0x2069);
-}
-
 const char *glyph_next(const char *at, struct glyph *glyph)
 {
+    static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     static const char replacement[] = "\xef\xbf\xbd";
     const unsigned char *bytes = (const unsigned char *)at;
     if (!*at) return NULL;
     const int length = cs_utf8_length(bytes, bytes + strnlen(at, 4));
-    const wchar_t character = length ? character_of(bytes, length) : 0;
-    if (character < 0x20 || (character >= 0x7f && character < 0xa0) || is_turning(character)) {
+    wchar_t character = bytes[0] & first[length];
+    for (int i = 1; i < length; i++) character = character << 6 | (bytes[i] & 0x3f);
+    /* Characters that turn the direction of the text make a name look like another one. */
+    const bool turns = (character >= 0x202a && character <= 0x202e) ||
+                       (character >= 0x2066 && character <= 0x2069);
+    if (character < 0x20 || (character >= 0x7f && character < 0xa0) || turns) {
         *glyph = (struct glyph){replacement, sizeof replacement - 1, 1};
         return at + (length ? length : 1);
     }

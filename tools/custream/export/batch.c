@@ -134,13 +134,6 @@ static void put(const void *at, size_t bytes)
     if (!failed && fwrite(at, 1, bytes, stdout) != bytes) failed = errno ? errno : EIO;
 }
 
-static uint32_t list_bytes(const struct gathered *g)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < g->list_count; i++) bytes += text_length(known, g->listed[i]);
-    return (uint32_t)bytes;
-}
-
 static void put_list(const struct gathered *g)
 {
     uint32_t end = 0;
@@ -156,10 +149,14 @@ static void put_head(enum export_table table)
     char line[4096];
     size_t n = cs_append(line, sizeof line, 0, "{\"table\":\"%s\",\"rows\":%u,\"columns\":[",
         tables[table].name, rows[table]);
-    for (enum export_column c = tables[table].begin; c < tables[table + 1].begin; c++)
-        n = cs_append(line, sizeof line, n, "%s[\"%s\",\"%s\",%zu,%u]",
+    for (enum export_column c = tables[table].begin; c < tables[table + 1].begin; c++) {
+        size_t bytes = 0;
+        for (size_t i = 0; i < gathered[c].list_count; i++)
+            bytes += text_length(known, gathered[c].listed[i]);
+        n = cs_append(line, sizeof line, n, "%s[\"%s\",\"%s\",%zu,%zu]",
             c > tables[table].begin ? "," : "", columns[c].name, types[columns[c].type],
-            gathered[c].list_count, list_bytes(&gathered[c]));
+            gathered[c].list_count, bytes);
+    }
     n = cs_append(line, sizeof line, n, "]}\n");
     put(line, n);
 }

@@ -65,21 +65,17 @@ static void call_row(struct export *of, const struct trace_row *row, enum word l
     row_end(of, TABLE_CALLS, row);
 }
 
-static void put_shape(const struct shape *shape)
-{
-    for (enum export_column i = 0; i < 3; i++) {
-        batch_put(COLUMN_WORK_grid_x + i, shape->grid[i]);
-        batch_put(COLUMN_WORK_block_x + i, shape->block[i]);
-    }
-    if (shape->registers >= 0) batch_put(COLUMN_WORK_registers, shape->registers);
-    batch_put(COLUMN_WORK_shared_memory, shape->shared_memory);
-}
-
 static void work_row(struct export *of, const struct trace_row *row)
 {
     if (is_gpu(row)) batch_put(COLUMN_WORK_device, row->gpu);
     batch_put(COLUMN_WORK_stream, row_stream(row));
-    if (row->shape) put_shape(row->shape);
+    const struct shape *shape = row->shape;
+    for (enum export_column i = 0; shape && i < 3; i++) {
+        batch_put(COLUMN_WORK_grid_x + i, shape->grid[i]);
+        batch_put(COLUMN_WORK_block_x + i, shape->block[i]);
+    }
+    if (shape && shape->registers >= 0) batch_put(COLUMN_WORK_registers, shape->registers);
+    if (shape) batch_put(COLUMN_WORK_shared_memory, shape->shared_memory);
     row_end(of, TABLE_WORK, row);
     for (unsigned i = 0; i < row->id_count && row_has(row, KEY_WAIT_IDS); i++) {
         batch_put(COLUMN_DEPENDENCIES_waits_for, row->ids[i]);
@@ -160,14 +156,6 @@ static void idle_row(struct export *of, const struct idle *idle)
     batch_row(TABLE_IDLE);
 }
 
-static void model_rows(struct export *of)
-{
-    model_settle(&of->model);
-    for (size_t i = 0; i < of->model.run.stream_count; i++)
-        if (of->model.run.streams[i].lived) stream_row(of, &of->model.run.streams[i]);
-    for (size_t i = 0; i < of->model.idles.count; i++) idle_row(of, &of->model.idles.rows[i]);
-}
-
 /* --- the file --- */
 
 static void slice_row(struct export *of, const struct trace_row *row)
@@ -191,7 +179,10 @@ static void file_ends(struct export *of)
     const struct run *run = &of->model.run;
     for (size_t i = 0; i < run->range_count; i++)
         if (run->ranges[i].end == INT64_MAX) span_row(of, &run->ranges[i], NULL);
-    model_rows(of);
+    model_settle(&of->model);
+    for (size_t i = 0; i < run->stream_count; i++)
+        if (run->streams[i].lived) stream_row(of, &run->streams[i]);
+    for (size_t i = 0; i < of->model.idles.count; i++) idle_row(of, &of->model.idles.rows[i]);
     for (enum export_table table = 0; table < TABLE_COUNT; table++) batch_flush(table);
 }
 
@@ -259,14 +250,6 @@ static void on_fact(void *self, const struct trace_fact *fact)
     batch_row(TABLE_FACTS);
 }
 
-static void export_free(struct export *of)
-{
-    numbers_free(&of->thread_names);
-    numbers_free(&of->file_of);
-    numbers_free(&of->sample_of);
-    model_free(&of->model);
-}
-
 /* Exports the whole file in one pass. Only the model stays in memory. */
 static enum trace_end rows_export(const char *path, char error[256])
 {
@@ -282,20 +265,14 @@ static enum trace_end rows_export(const char *path, char error[256])
     batch_begin(of.texts);
     const enum trace_end end = trace_read(path, of.texts, &sink, error);
     file_ends(&of);
-    export_free(&of);
+    numbers_free(&of.thread_names);
+    numbers_free(&of.file_of);
+    numbers_free(&of.sample_of);
+    model_free(&of.model);
     return end;
 }
 
 /* --- the command --- */
-
-static int batches(const char *path)
-{
-    char error[256];
-    const enum trace_end end = rows_export(path, error);
-    if (!batch_good()) return complain(NAME, "standard output: %s", strerror(errno));
-    if (end == TRACE_UNREADABLE) return complain(NAME, "%s: %s", path, error);
-    return STATUS_OK;
-}
 
 int command_export(int argc, char **argv)
 {
@@ -303,9 +280,13 @@ int command_export(int argc, char **argv)
     const char *folder = cJSON_GetStringValue(cJSON_GetObjectItem(options, "parquet"));
     if (cJSON_HasObjectItem(options, "schema")) return batch_schema(), STATUS_OK;
     if (optind == argc) return complain(NAME, "which trace? 'custream help export' says more");
-    if (cJSON_HasObjectItem(options, "batches"))
-        return argc - optind > 1 ? complain(NAME, "--batches: of one trace at a time")
-                                 : batches(argv[optind]);
+    if (cJSON_HasObjectItem(options, "batches")) {
+        char error[256];
+        if (argc - optind > 1) return complain(NAME, "--batches: of one trace at a time");
+        const enum trace_end end = rows_export(argv[optind], error);
+        if (!batch_good()) return complain(NAME, "standard output: %s", strerror(errno));
+        return end == TRACE_UNREADABLE ? complain(NAME, "%s: %s", argv[optind], error) : STATUS_OK;
+    }
     if (!folder || !*folder) return complain(NAME, "--parquet=DIR: where the tables go is missing");
     return module_run(NAME, "export", options, argv + optind);
 }

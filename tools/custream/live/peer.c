@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,14 +14,12 @@
 
 enum { PATIENCE_MS = 20000, STOPPED_MS = 1000, LOOK_MS = 100, PAUSE_MS = 10 };
 
-CS_PRINTF(2, 3) static bool fail(struct peer *peer, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(peer->error, sizeof peer->error, format, args);
-    va_end(args);
-    return false;
-}
+/* Says in peer->error why something failed. Is false. */
+#define FAIL(peer, ...) \
+    ({ \
+        snprintf((peer)->error, sizeof (peer)->error, __VA_ARGS__); \
+        false; \
+    })
 
 /* --- which process --- */
 
@@ -53,6 +50,7 @@ size_t proc_read(int pid, const char *name, char *text, size_t room)
     return n;
 }
 
+/* Returns the state in /proc/PID/stat: R, S, T, Z and so on; 0: not known. */
 static char state_of(int pid)
 {
     char text[512];
@@ -105,7 +103,7 @@ static bool network_enter(struct peer *peer)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool ok = fd >= 0 && !setns(fd, CLONE_NEWNET);
     if (fd >= 0) close(fd);
-    return ok || fail(peer,
+    return ok || FAIL(peer,
                      "process %d has a network of its own (a container's): run this command in "
                      "there, or as root",
                      peer->pid);
@@ -116,14 +114,14 @@ bool peer_find(struct peer *peer, int pid)
     int group = pid;
     *peer = (struct peer){.pid = pid, .own_pid = pid, .fd = -1};
     if (access("/proc/self/status", R_OK)) return true; /* without /proc nothing more is known */
-    if (!status_number(pid, "Tgid", &group)) return fail(peer, "no process %d", pid);
+    if (!status_number(pid, "Tgid", &group)) return FAIL(peer, "no process %d", pid);
     peer->pid = group; /* `pid` may be a thread's number */
     if (!status_number(group, "Uid", &peer->uid))
         peer->uid = -1; /* "Uid" has four numbers; the last is the fsuid */
     if (!status_number(group, "NSpid", &peer->own_pid)) peer->own_pid = group;
     if (!namespace_of(group, "pid", peer->namespace_))
-        return errno == EACCES || errno == EPERM ? fail(peer, "process %d: not permitted", pid)
-                                                 : fail(peer, "no process %d", pid);
+        return errno == EACCES || errno == EPERM ? FAIL(peer, "process %d: not permitted", pid)
+                                                 : FAIL(peer, "no process %d", pid);
     return network_enter(peer);
 }
 
@@ -148,19 +146,19 @@ static bool nobody(struct peer *peer)
 {
     char path[64], line[PATH_MAX + 128];
     bool preloaded = false;
-    if (state_of(peer->pid) == 'Z') return fail(peer, "process %d has ended", peer->pid);
+    if (state_of(peer->pid) == 'Z') return FAIL(peer, "process %d has ended", peer->pid);
     snprintf(path, sizeof path, "/proc/%d/maps", peer->pid);
     FILE *file = fopen(path, "re");
     while (file && !preloaded && fgets(line, sizeof line, file))
         preloaded = strstr(line, "/libcustream_shim");
     if (file) fclose(file);
     if (preloaded)
-        return fail(peer,
+        return FAIL(peer,
             "process %d does not listen: it has called no CUDA yet, or CUSTREAM_CTL or "
             "CUSTREAM_TRACE=off keeps it from that%s",
             peer->pid,
             peer_has_shut_itself_in(peer->pid) ? ", or a seccomp filter of its own" : "");
-    return fail(peer, "process %d does not run under custream", peer->pid);
+    return FAIL(peer, "process %d does not run under custream", peer->pid);
 }
 
 /* --- asking --- */
@@ -187,7 +185,7 @@ static bool is_the_process(struct peer *peer)
     socklen_t size = sizeof its;
     if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size)) return true;
     return its.pid == peer->pid || !its.pid ||
-           fail(peer, "process %d does not listen: process %d has taken its place", peer->pid,
+           FAIL(peer, "process %d does not listen: process %d has taken its place", peer->pid,
                (int)its.pid);
 }
 
@@ -202,13 +200,13 @@ static bool connect_once(struct peer *peer)
     struct sockaddr_un address;
     socklen_t length = cs_control_address(&address, peer->own_pid, peer->namespace_);
     if (peer->fd < 0) peer->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (peer->fd < 0) return fail(peer, "%s", strerror(errno));
+    if (peer->fd < 0) return FAIL(peer, "%s", strerror(errno));
     if (!connect(peer->fd, (struct sockaddr *)&address, length)) {
         if (is_the_process(peer)) return true;
-    } else if (errno == EAGAIN) return fail(peer, "process %d: too many ask it at once", peer->pid);
+    } else if (errno == EAGAIN) return FAIL(peer, "process %d: too many ask it at once", peer->pid);
     else if (errno == ECONNREFUSED) nobody(peer);
-    else if (errno == EACCES || errno == EPERM) fail(peer, "process %d: not permitted", peer->pid);
-    else fail(peer, "process %d: %s", peer->pid, strerror(errno));
+    else if (errno == EACCES || errno == EPERM) FAIL(peer, "process %d: not permitted", peer->pid);
+    else FAIL(peer, "process %d: %s", peer->pid, strerror(errno));
     return peer_close(peer), false;
 }
 
@@ -217,7 +215,7 @@ static bool request_send(struct peer *peer, const char *request)
     if (send(peer->fd, request, strlen(request), MSG_NOSIGNAL) >= 0 || errno == EPIPE ||
         errno == ECONNRESET)
         return true;
-    fail(peer, "process %d: %s", peer->pid, strerror(errno));
+    FAIL(peer, "process %d: %s", peer->pid, strerror(errno));
     return peer_close(peer), false;
 }
 
@@ -264,14 +262,14 @@ bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER])
         if (!got) peer_clock_waited(since, wait);
         const long now = peer_clock_ms();
         if ((now >= until || now - began > STOPPED_MS) && peer_is_stopped(peer->pid))
-            return fail(peer, "process %d is stopped; nothing was done", peer->pid);
-        if (now >= until) return fail(peer, "process %d does not answer", peer->pid);
+            return FAIL(peer, "process %d is stopped; nothing was done", peer->pid);
+        if (now >= until) return FAIL(peer, "process %d does not answer", peer->pid);
     }
     ssize_t n = recv(peer->fd, answer, CS_CONTROL_ANSWER - 1, 0);
     if (n <= 0)
         return peer_has_shut_itself_in(peer->pid)
                    ? nobody(peer)
-                   : fail(peer, "process %d ended before it answered", peer->pid);
+                   : FAIL(peer, "process %d ended before it answered", peer->pid);
     answer[n] = 0;
     answer[strcspn(answer, "\n")] = 0;
     return true;
@@ -322,10 +320,10 @@ bool peer_hear_about(struct peer *peer, struct about *about)
     if (!peer_hear(peer, answer)) return false;
     if (about_read(about, answer)) return true;
     if (strstr(answer, cs_answer_unknown))
-        return fail(peer, "process %d runs under another version of custream than this one, %s",
+        return FAIL(peer, "process %d runs under another version of custream than this one, %s",
             peer->pid, CUSTREAM_VERSION_STRING);
-    return fail(
-        peer, "process %d: %s", peer->pid, answer_behind(answer, cs_answer_error) ?: answer);
+    return FAIL(
+        peer, "process %d: %.400s", peer->pid, answer_behind(answer, cs_answer_error) ?: answer);
 }
 
 /* --- all processes that listen --- */

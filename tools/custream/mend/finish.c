@@ -57,17 +57,6 @@ cJSON *finish_part_before(const char *path, int fd)
 
 /* --- a file --- */
 
-/* Puts a new file in the trace's place. False: writing failed, or there is no room for a second
- * file. */
-static bool put_anew(const char *path, int fd, const struct mended *mended)
-{
-    struct statvfs about;
-    return !statvfs(path, &about) &&
-           (uint64_t)about.f_bavail * about.f_frsize >
-               (uint64_t)mended->stands + mended->tail.length &&
-           mend_write("custream", path, fd, mended);
-}
-
 /* Mends a file and returns its new trailer; NULL: the file stays as it is. A file of packets is
  * written anew, and only if there are rings with more than the trace has. */
 static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings, const cJSON *last)
@@ -77,7 +66,12 @@ static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings
     bool good = mend_make(&mended, fd, rings,
                     &(struct mend_known){.by = by, .before = before, .last = last}) == MEND_TORN;
     if (mended.packets) good = good && rings && mend_write("custream", path, fd, &mended);
-    else good = good && (put_anew(path, fd, &mended) || mend_in_place(fd, &mended));
+    else if (good) { /* in place, if there is no room for a second file */ struct statvfs about;
+        const bool room =
+            !statvfs(path, &about) && (uint64_t)about.f_bavail * about.f_frsize >
+                                          (uint64_t)mended.stands + mended.tail.length;
+        good = (room && mend_write("custream", path, fd, &mended)) || mend_in_place(fd, &mended);
+    }
     if (good) {
         trailer = mended.trailer;
         mended.trailer = NULL;

@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <yyjson.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <yyjson.h>
@@ -89,14 +87,8 @@ static cJSON *trailer_make(
 
 /* --- making the end --- */
 
-CS_PRINTF(2, 3) static enum mend_end useless(struct mended *mended, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(mended->why, sizeof mended->why, format, args);
-    va_end(args);
-    return MEND_USELESS;
-}
+#define USELESS(mended, ...) \
+    (snprintf((mended)->why, sizeof (mended)->why, __VA_ARGS__), MEND_USELESS)
 
 /* Makes mended->tail, the bytes that follow the first mended->stands bytes of the file. False: the
  * file was changed meanwhile. */
@@ -133,27 +125,27 @@ static enum mend_end make(struct mended *mended, struct mend_to *to, struct json
         mended->rings ? rings_more(mended->rings, fd) : (struct torn_more){0};
     const struct check *check = &to->check;
     if (!json_take(json, fd, mended->rings ? &more : NULL))
-        return useless(mended, "%s", json->error);
+        return USELESS(mended, "%s", json->error);
     const struct torn *torn = &json->reader.torn;
     const enum check_end end = check_read(&to->check, json);
     mended->cut_bytes =
         torn->dropped + (json->reader.packets ? pftrace_rest(json->reader.packets) : 0);
     mended->packets = check->packets;
-    if (end == CHECK_USELESS) return useless(mended, "%s", check->state);
+    if (end == CHECK_USELESS) return USELESS(mended, "%.511s", check->state);
     if (end == CHECK_WHOLE) return MEND_WHOLE;
     if (end == CHECK_BROKEN)
-        return useless(mended,
+        return USELESS(mended,
             "line %llu breaks rule %d (%.300s), and more follows it: no process that was killed "
             "leaves that",
             (unsigned long long)check->breach.line, check->breach.rule, check->breach.what);
     if (!torn->where && !mended->packets)
-        return useless(mended, "it ends too early, but it is not as custream writes it");
+        return USELESS(mended, "it ends too early, but it is not as custream writes it");
     if (mended->rings) rings_rows(mended->rings, to);
     mended->events = check->events;
     mended->trailer = trailer_make(&to->check, mended, known);
     if (mended->packets) return MEND_TORN;
     return tail_make(mended, torn) ? MEND_TORN
-                                   : useless(mended, "it was changed while it was read");
+                                   : USELESS(mended, "it was changed while it was read");
 }
 
 enum mend_end mend_make(

@@ -30,12 +30,6 @@ void record_texts_read(struct record_texts *texts, char *bytes, size_t size)
     }
 }
 
-static const char *text_of(const struct record_lane *lane, uint64_t number)
-{
-    const char *text = lane->texts->of && number < TEXTS ? lane->texts->of[number] : NULL;
-    return text ? text : "(not kept)";
-}
-
 /* --- times --- */
 
 static int64_t ns_of(const struct record_lane *lane, uint64_t ticks)
@@ -85,8 +79,10 @@ static void add_value(struct row_text *row, const struct record_lane *lane, cons
     case CS_FORMAT_FUNCTION: return add(row, ",\"%s\":\"0x%" PRIx64 "\"", label, *v);
     case CS_FORMAT_KERNEL:
         if (!(uint32_t)*v) return;
+        const char *text =
+            lane->texts->of && (uint32_t)*v < TEXTS ? lane->texts->of[(uint32_t)*v] : NULL;
         add(row, ",\"%s\":", label);
-        return add_text(row, text_of(lane, (uint32_t)*v));
+        return add_text(row, text ?: "(not kept)");
     case CS_FORMAT_GRID:
         return add(row,
             ",\"%s\":[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "],\"block\":[%" PRIu32 ",%" PRIu32
@@ -140,24 +136,6 @@ static void name_lane(struct record_lane *lane)
     mend_put(lane->to, row.at);
 }
 
-static const char *category_of(unsigned call)
-{
-    return cs_call_is_runtime(call)   ? "cuda_runtime"
-           : call == CS_CALL_CALLBACK ? "cs_callback"
-           : call == CS_CALL_DELAY    ? "cs_policy"
-                                      : "cuda_driver";
-}
-
-/* Returns the time at which a record's row begins: so late that the row cuts no earlier row in
- * two. */
-static int64_t begin_of(const struct record_lane *lane, const struct cs_record *record)
-{
-    const int64_t from = ns_of(lane, record->begin);
-    if (cs_call_is_runtime(record->call) || record->call == CS_CALL_CALLBACK)
-        return mend_lane_from(lane->to, lane->pid, lane->tid, from);
-    return from > lane->filled ? from : lane->filled;
-}
-
 bool record_row(struct record_lane *lane, const struct cs_record *record)
 {
     static struct row_text row;
@@ -168,13 +146,21 @@ bool record_row(struct record_lane *lane, const struct cs_record *record)
         return false;
     if (record->call == CS_CALL_LOSS)
         return record_lost(lane, record->value[0], record->begin, record->end);
-    const int64_t from = begin_of(lane, record), till = ns_of(lane, record->end),
-                  least = runtime || record->call == CS_CALL_CALLBACK ? lane->filled : 0;
-    const int64_t to = till < least ? least : till;
+    /* The row begins so late that it cuts no earlier row in two. */
+    const bool encloses = runtime || record->call == CS_CALL_CALLBACK;
+    const int64_t begun = ns_of(lane, record->begin), till = ns_of(lane, record->end),
+                  least = encloses ? lane->filled : 0, to = till < least ? least : till,
+                  from = encloses ? mend_lane_from(lane->to, lane->pid, lane->tid, begun)
+                         : begun > lane->filled ? begun
+                                                : lane->filled;
     row.length = 0;
     name_lane(lane);
-    begin(&row, lane, category_of(record->call), name + strspn(name, "_"), from,
-        to > from ? to : from + 1);
+    begin(&row, lane,
+        runtime                            ? "cuda_runtime"
+        : record->call == CS_CALL_CALLBACK ? "cs_callback"
+        : record->call == CS_CALL_DELAY    ? "cs_policy"
+                                           : "cuda_driver",
+        name + strspn(name, "_"), from, to > from ? to : from + 1);
     if (!runtime) add_call(&row, lane, record);
     if (record->result) add(&row, ",\"cs.result\":%d", record->result);
     return end(&row, lane, to > from ? to : from + 1);

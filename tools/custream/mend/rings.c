@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,50 +16,22 @@
 
 /* --- where the rings are --- */
 
-/* Whether the path can lead to a file of rings. The trace's head may be anybody's text, so no other
- * file is opened. */
-static bool is_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return *path == '/' && !strncmp(slash + 1, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1);
-}
-
-CS_PRINTF(2, 3) static bool why_not(struct rings_why *why, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(why->text, sizeof why->text, format, args);
-    va_end(args);
-    return false;
-}
-
-static bool why_none(struct rings_why *why, const char *text)
-{
-    if (!strncmp(text, "not kept", 8)) return why_not(why, "%.200s", text);
-    if (!strcmp(text, "memfd")) return why_not(why, "they were in a memfd, which the watcher had");
-    return why_not(why, "%.200s: cannot be found by that name", text);
-}
+#define WHY_NOT(why, ...) (snprintf((why)->text, sizeof (why)->text, __VA_ARGS__), false)
 
 /* Reads from the trace's head where the rings are. False: the head names no file of rings; `why`
- * says why, if the head says anything of rings. */
+ * says why, if the head says anything of rings. The head may be anybody's text, so no other file is
+ * opened. */
 static bool path_in_head(
     const struct trace_head *head, char path[CS_RINGS_PATH], struct rings_why *why)
 {
-    if (*head->rings && is_name(head->rings) && strlen(head->rings) < CS_RINGS_PATH)
-        return strcpy(path, head->rings);
-    return *head->rings && why_none(why, head->rings);
-}
-
-/* Whether no process has the lock of the rings. A process that begins has it for a moment, while it
- * looks at the rings that dead processes have left: this function waits for that. */
-static bool is_free(int fd)
-{
-    const struct timespec pause = {0, 20000000};
-    for (int tries = 50; !cs_rings_lock(fd, false); tries--) {
-        if (!tries) return false;
-        nanosleep(&pause, NULL);
-    }
-    return true;
+    const char *text = head->rings, *slash = strrchr(text, '/');
+    if (!*text) return false;
+    if (*text == '/' && !strncmp(slash + 1, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1) &&
+        strlen(text) < CS_RINGS_PATH)
+        return strcpy(path, text);
+    if (!strncmp(text, "not kept", 8)) return WHY_NOT(why, "%.200s", text);
+    if (!strcmp(text, "memfd")) return WHY_NOT(why, "they were in a memfd, which the watcher had");
+    return WHY_NOT(why, "%.200s: cannot be found by that name", text);
 }
 
 /* Opens the file of rings. The file must belong to this user, or to the user for whom root asks,
@@ -72,13 +43,17 @@ static bool take(struct rings *rings, int memfd, struct rings_why *why)
                            : open(rings->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (rings->fd < 0) {
         why->gone = errno == ENOENT;
-        return why_not(why, "%.160s: %.60s", rings->path, strerror(errno));
+        return WHY_NOT(why, "%.160s: %.60s", rings->path, strerror(errno));
     }
     if (fstat(rings->fd, &about) || !S_ISREG(about.st_mode) ||
         !cs_file_serves_us(rings->fd, about.st_uid))
-        return why_not(why, "%.200s: is no file of this user's", rings->path);
-    if (memfd < 0 && !is_free(rings->fd))
-        return why_not(why, "%.200s: its process lives", rings->path);
+        return WHY_NOT(why, "%.200s: is no file of this user's", rings->path);
+    /* A process that begins has the lock for a moment, while it looks at the rings that dead
+     * processes have left. */
+    for (int tries = 50; memfd < 0 && !cs_rings_lock(rings->fd, false); tries--) {
+        if (!tries) return WHY_NOT(why, "%.200s: its process lives", rings->path);
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
+    }
     return true;
 }
 
@@ -102,22 +77,6 @@ static bool is_laid_out(const struct cs_rings *head, uint64_t size)
            head->bytes == head->threads_at + head->most * (page + ring) && head->bytes <= size;
 }
 
-static bool is_ours(
-    const struct rings *rings, uint64_t size, uint64_t base_ns, struct rings_why *why)
-{
-    const struct cs_rings *head = &rings->head;
-    const int version = (int)sizeof head->made_by;
-    const bool is = !memcmp(head->magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC);
-    if (is && strncmp(head->made_by, CS_RINGS_MADE_BY, sizeof head->made_by))
-        return why_not(why,
-            "%.120s: was written by custream %.*s, and custream " CS_RINGS_MADE_BY
-            " reads its own alone",
-            rings->path, version, head->made_by);
-    return (is && head->calls == CS_CALL_COUNT && head->base_ns == base_ns &&
-               is_laid_out(head, size)) ||
-           why_not(why, "%.160s: is not the file of rings of this trace", rings->path);
-}
-
 /* Finds the trace in the head of the rings, and where its events end. False: `why` says why; if it
  * says nothing, the trace has all that was recorded. */
 static bool find_end(struct rings *rings, const struct stat *trace, struct rings_why *why)
@@ -126,12 +85,12 @@ static bool find_end(struct rings *rings, const struct stat *trace, struct rings
     const bool own = trace->st_dev == now->device && trace->st_ino == now->inode,
                next = trace->st_dev == now->next_device && trace->st_ino == now->next_inode;
     if (now->ended) return false;
-    if (!own && !next) return why_not(why, "%.200s: is of another file at that name", rings->path);
+    if (!own && !next) return WHY_NOT(why, "%.200s: is of another file at that name", rings->path);
     rings->end = (off_t)(own ? now->end : now->next_end);
     rings->used = own ? cs_rings_used(rings->head.word) : 0;
     if (rings->end >= 0 && rings->end <= trace->st_size && rings->used <= CS_RINGS_BUFFER)
         return true;
-    return why_not(why, "%.200s: the trace is shorter than they say", rings->path);
+    return WHY_NOT(why, "%.200s: the trace is shorter than they say", rings->path);
 }
 
 static char *bytes_at(const struct rings *rings, uint64_t at, size_t size)
@@ -147,9 +106,17 @@ static bool load(struct rings *rings, int trace, uint64_t base, struct rings_why
     struct stat own, about;
     if (fstat(rings->fd, &own) || fstat(trace, &about)) return false;
     /* a file that ends within its head has zeros there */
-    if (pread(rings->fd, &rings->head, sizeof rings->head, 0) < 0 ||
-        !is_ours(rings, (uint64_t)own.st_size, base, why))
-        return false;
+    const struct cs_rings *head = &rings->head;
+    if (pread(rings->fd, &rings->head, sizeof rings->head, 0) < 0) return false;
+    const bool is = !memcmp(head->magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC);
+    if (is && strncmp(head->made_by, CS_RINGS_MADE_BY, sizeof head->made_by))
+        return WHY_NOT(why,
+            "%.120s: was written by custream %.*s, and custream " CS_RINGS_MADE_BY
+            " reads its own alone",
+            rings->path, (int)sizeof head->made_by, head->made_by);
+    if (!is || head->calls != CS_CALL_COUNT || head->base_ns != base ||
+        !is_laid_out(head, (uint64_t)own.st_size))
+        return WHY_NOT(why, "%.160s: is not the file of rings of this trace", rings->path);
     if (!find_end(rings, &about, why)) return false;
     rings->buffer = bytes_at(rings, rings->head.buffer_at, rings->used);
     const uint64_t texts = rings->head.names_end <= CS_RINGS_NAMES ? rings->head.names_end : 0;
@@ -212,18 +179,11 @@ static bool page_read(const struct rings *rings, unsigned thread, struct page *p
            (ssize_t)sizeof page->bytes;
 }
 
-static uint32_t word_in(const struct page *page, uint32_t at)
+static uint64_t number_in(const struct page *page, uint32_t at, size_t size)
 {
-    uint32_t word;
-    memcpy(&word, page->bytes + at, sizeof word);
-    return word;
-}
-
-static uint64_t long_in(const struct page *page, uint32_t at)
-{
-    uint64_t word;
-    memcpy(&word, page->bytes + at, sizeof word);
-    return word;
+    uint64_t number = 0;
+    memcpy(&number, page->bytes + at, size);
+    return number;
 }
 
 /* Returns how many records of a thread were not written; `from`: the number of the first. The
@@ -234,7 +194,7 @@ static uint64_t untold(const struct rings *rings, const struct page *page, uint6
     const struct cs_ring *ring = (const struct cs_ring *)(const void *)page->bytes;
     const uint64_t head = ring->head, size = rings->head.ring_bytes / CS_SLOT;
     *from = ring->told;
-    if (rings->head.hand_thread == word_in(page, rings->head.layout.index) &&
+    if (rings->head.hand_thread == number_in(page, rings->head.layout.index, 4) &&
         rings->head.hand_place == *from &&
         (uint32_t)rings->head.hand_told != cs_rings_told(rings->head.word))
         ++*from;
@@ -265,12 +225,12 @@ void rings_rows(struct rings *rings, struct mend_to *to)
     for (unsigned thread = 0; thread < rings->head.threads && thread < rings->head.most; thread++) {
         if (!page_read(rings, thread, &page, &at)) continue;
         const struct cs_rings_layout *layout = &rings->head.layout;
-        const uint64_t lost = long_in(&page, layout->lost);
+        const uint64_t lost = number_in(&page, layout->lost, 8);
         struct record_lane lane = {.to = to,
             .texts = &rings->texts,
             .streams = rings->head.streams,
             .pid = rings->head.shown_pid,
-            .tid = word_in(&page, layout->tid),
+            .tid = (uint32_t)number_in(&page, layout->tid, 4),
             .ticks = clock->ticks,
             .ns = clock->ns,
             .rate = clock->rate};
@@ -278,8 +238,8 @@ void rings_rows(struct rings *rings, struct mend_to *to)
         lane.filled = mend_lane_filled(to, lane.pid, lane.tid, &lane.named);
         thread_rows(rings, &page, at, &lane);
         if (lost && lost < (uint64_t)1 << 53 &&
-            record_lost(
-                &lane, lost, long_in(&page, layout->lost_begin), long_in(&page, layout->lost_end)))
+            record_lost(&lane, lost, number_in(&page, layout->lost_begin, 8),
+                number_in(&page, layout->lost_end, 8)))
             rings->rows++;
     }
 }
@@ -291,7 +251,7 @@ bool rings_add(const struct rings *rings)
     if (rings->used) return true;
     for (unsigned thread = 0; thread < rings->head.threads && thread < rings->head.most; thread++)
         if (page_read(rings, thread, &page, &at) &&
-            (untold(rings, &page, &from) || long_in(&page, rings->head.layout.lost)))
+            (untold(rings, &page, &from) || number_in(&page, rings->head.layout.lost, 8)))
             return true;
     return false;
 }

@@ -81,28 +81,6 @@ static void say(const struct subject *s, const struct mended *mended)
     puts(line);
 }
 
-/* Says what the rings added. If bytes had to be cut off all the same, the rings are damaged. */
-static void say_rings(const struct mended *mended, const struct rings *rings)
-{
-    const unsigned long long rows = rings->rows, out = rings->left_out;
-    const bool all = !mended->cut_bytes && !rings->head.unkept;
-    printf("  with %s%llu row%s from the rings of the process",
-        all ? "all calls that had returned: " : "", rows, rows == 1 ? "" : "s");
-    if (out) printf(", and %llu record%s that cannot be shown", out, out == 1 ? "" : "s");
-    if (mended->cut_bytes) printf("; they are damaged, and calls may be missing");
-    puts("");
-}
-
-static int whole(const struct subject *s)
-{
-    if (!s->request->to)
-        return printf("%s: is whole; %s\n", s->path,
-                   s->all ? "nothing to recover" : "what was not flushed is not in it"),
-               STATUS_OK;
-    if (!mend_write(NAME, s->to, s->fd, NULL)) return STATUS_UNUSABLE;
-    return printf("%s: is whole; %s is a copy\n", s->path, s->to), STATUS_OK;
-}
-
 /* Whether rings could add nothing: the process ended well, or they were added before. */
 static bool has_all(const cJSON *trailer)
 {
@@ -141,12 +119,26 @@ static int recover_with(struct subject *s, struct rings *rings)
     else if (!rings && is_better(s->to, s->fd))
         printf("%s: %s has it, with what the rings of its process added, which are gone\n", s->path,
             s->to);
-    else if (end == MEND_WHOLE) status = whole(s);
+    else if (end == MEND_WHOLE && !s->request->to)
+        printf("%s: is whole; %s\n", s->path,
+            s->all ? "nothing to recover" : "what was not flushed is not in it");
+    else if (end == MEND_WHOLE && mend_write(NAME, s->to, s->fd, NULL))
+        printf("%s: is whole; %s is a copy\n", s->path, s->to);
+    else if (end == MEND_WHOLE) status = STATUS_UNUSABLE;
     else if (!mend_write(NAME, s->to, s->fd, &mended)) status = STATUS_UNUSABLE;
     else {
         say(s, &mended);
-        if (rings) say_rings(&mended, rings);
-        if (rings) rings_remove(rings);
+        if (rings) {
+            const unsigned long long rows = rings->rows, out = rings->left_out;
+            printf("  with %s%llu row%s from the rings of the process",
+                mended.cut_bytes || rings->head.unkept ? "" : "all calls that had returned: ", rows,
+                plural((double)rows));
+            if (out) printf(", and %llu record%s that cannot be shown", out, plural((double)out));
+            /* with sound rings, no bytes would have to be cut off */
+            if (mended.cut_bytes) printf("; they are damaged, and calls may be missing");
+            puts("");
+            rings_remove(rings);
+        }
     }
     mended_free(&mended);
     if (!again) return status;

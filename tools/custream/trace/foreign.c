@@ -71,15 +71,6 @@ static void process_named(
     else if (!label && *process == UNKNOWN && *name) *process = HOST;
 }
 
-/* Takes the stream of an XLA lane from its name, such as "Stream #14(Compute)". */
-static void thread_named(struct foreign *foreign, const struct trace_row *row, const char *name)
-{
-    unsigned stream;
-    if (sscanf(name, "Stream #%u", &stream) == 1)
-        *numbers_at(&foreign->streams, thread_of(key_of(row, KEY_PID), key_of(row, KEY_TID)), 0) =
-            stream + 1;
-}
-
 static void named(struct foreign *foreign, const struct trace_row *row)
 {
     const char *what = text_of(foreign->texts, row_word(row, KEY_NAME)),
@@ -87,7 +78,10 @@ static void named(struct foreign *foreign, const struct trace_row *row)
     if (!strcmp(what, "process_name")) process_named(foreign, row, name, false);
     if (!strcmp(what, "process_labels"))
         process_named(foreign, row, text_of(foreign->texts, row_word(row, KEY_LABELS)), true);
-    if (!strcmp(what, "thread_name")) thread_named(foreign, row, name);
+    unsigned stream; /* of an XLA lane, "Stream #14(Compute)" */
+    if (!strcmp(what, "thread_name") && sscanf(name, "Stream #%u", &stream) == 1)
+        *numbers_at(&foreign->streams, thread_of(key_of(row, KEY_PID), key_of(row, KEY_TID)), 0) =
+            stream + 1;
 }
 
 /* --- rows --- */
@@ -113,25 +107,6 @@ static bool put_work(struct foreign *foreign, struct trace_row *row, uint64_t th
     return true;
 }
 
-static void hold(struct foreign *foreign, const struct trace_row *row)
-{
-    array_add(foreign->held, foreign->held_count, foreign->held_capacity,
-        (struct held){row->number[KEY_TS], row_number(row, KEY_DUR, 0), key_of(row, KEY_PID),
-            key_of(row, KEY_TID), row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)});
-}
-
-/* Whether a slice without a category is GPU work, as all slices on a GPU's stream are. If the kind
- * of its process is not known yet, the slice waits for foreign_held(). */
-static bool uncategorized(struct foreign *foreign, struct trace_row *row)
-{
-    const uint64_t process = key_of(row, KEY_PID);
-    const uint32_t kind = numbers_get(&foreign->processes, process, UNKNOWN);
-    if (kind == UNKNOWN) return hold(foreign, row), false;
-    if (kind == HOST) return false;
-    row->gpu = kind - GPU;
-    return put_work(foreign, row, thread_of(process, key_of(row, KEY_TID)));
-}
-
 /* Sets row->gpu to the device that the row names, else to the GPU that the row's process stands
  * for, else to GPU 0. */
 static void find_gpu(struct foreign *foreign, struct trace_row *row)
@@ -154,7 +129,16 @@ bool foreign_row(struct foreign *foreign, struct trace_row *row)
     if (phase == 'M') named(foreign, row);
     else if (!row_has(row, KEY_TS) || row->bad_time) return foreign->left->times++, false;
     if (today) row->word[KEY_CAT] = today;
-    if (phase == 'X' && !row_has(row, KEY_CAT)) return uncategorized(foreign, row);
+    if (phase == 'X' && !row_has(row, KEY_CAT)) { /* GPU work, if it is on a GPU's stream */
+        const uint64_t process = key_of(row, KEY_PID), thread = key_of(row, KEY_TID);
+        const uint32_t kind = numbers_get(&foreign->processes, process, UNKNOWN);
+        if (kind == UNKNOWN) /* it waits for foreign_held() */
+            array_add(foreign->held, foreign->held_count, foreign->held_capacity,
+                (struct held){row->number[KEY_TS], row_number(row, KEY_DUR, 0), process, thread,
+                    row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)});
+        row->gpu = kind - GPU;
+        return kind >= GPU && put_work(foreign, row, thread_of(process, thread));
+    }
     if (phase == 'X' && numbers_get(&foreign->work, row_word(row, KEY_CAT), 0))
         return find_gpu(foreign, row), true;
     const uint32_t kind = numbers_get(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);

@@ -20,15 +20,6 @@ enum {
 
 static const yyjson_read_flag FLAGS = YYJSON_READ_NUMBER_AS_RAW;
 
-/* --- bytes --- */
-
-static uint64_t newlines(const char *at, const char *end)
-{
-    uint64_t n = 0;
-    for (; (at = memchr(at, '\n', (size_t)(end - at))); at++) n++;
-    return n;
-}
-
 /* Notes an error in the text at `at`. */
 static enum json_step broken(struct json *json, const char *why)
 {
@@ -162,17 +153,6 @@ static char *without_halves(const char *text, size_t length)
     return NULL;
 }
 
-static bool parse(struct json *json, const char *text, size_t length, yyjson_read_flag flags);
-
-static bool parse_without_halves(
-    struct json *json, const char *text, size_t length, yyjson_read_flag flags)
-{
-    char *copy = without_halves(text, length);
-    const bool good = copy && parse(json, copy, length, flags);
-    free(copy);
-    return good;
-}
-
 static bool parse(struct json *json, const char *text, size_t length, yyjson_read_flag flags)
 {
     const size_t room = yyjson_read_max_memory_usage(length, flags);
@@ -190,9 +170,12 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
     json->value = yyjson_doc_get_root(json->doc);
     json->is_begun = !json->doc && (!length || error.code == YYJSON_READ_ERROR_UNEXPECTED_END);
     if (json->doc) return true;
-    if (!json->strict && error.code == YYJSON_READ_ERROR_INVALID_STRING &&
-        parse_without_halves(json, text, length, flags))
-        return true;
+    char *copy = json->strict || error.code != YYJSON_READ_ERROR_INVALID_STRING
+                     ? NULL
+                     : without_halves(text, length);
+    const bool good = copy && parse(json, copy, length, flags);
+    free(copy);
+    if (good) return true;
     const char at = error.pos < length ? text[error.pos] : 0;
     json->fault_in_number =
         error.code == YYJSON_READ_ERROR_INVALID_NUMBER || (at && strchr("nNiI", at)); /* NaN, inf */
@@ -227,18 +210,12 @@ static enum json_step value_read(struct json *json, enum json_step read)
                good = !*json->error && parse(json, json->text, json->length, FLAGS);
     if (*json->error) return JSON_BROKEN;
     if (!whole && json->is_begun) return JSON_CUT;
-    json->lines += newlines(json->text, json->text + (good ? json->length : json->why_at));
+    const char *at = json->text, *const end = at + (good ? json->length : json->why_at);
+    for (; (at = memchr(at, '\n', (size_t)(end - at))); at++) json->lines++;
     return good ? read : broken(json, json->why);
 }
 
 /* --- the file --- */
-
-static bool name_read(struct json *json)
-{
-    if (value_read(json, JSON_MEMBER) != JSON_MEMBER) return false;
-    snprintf(json->name, sizeof json->name, "%s", yyjson_get_str(json->value));
-    return true;
-}
 
 static enum json_step next(struct json *json);
 
@@ -336,7 +313,8 @@ static enum json_step member(struct json *json)
     if (c == '}') return json->at++, ends(json);
     if (c != '"') return broken(json, "no JSON: a member without a name");
     json->follows = true;
-    if (!name_read(json)) return *json->error ? JSON_BROKEN : cut(json);
+    if (value_read(json, JSON_MEMBER) != JSON_MEMBER) return *json->error ? JSON_BROKEN : cut(json);
+    snprintf(json->name, sizeof json->name, "%s", yyjson_get_str(json->value));
     c = peek(json);
     if (c == END) return cut(json);
     if (c != ':') return broken(json, "no JSON: no colon behind a name");
@@ -371,33 +349,29 @@ static bool members_read(
     return true;
 }
 
-static enum json_step member_next(struct json *json)
-{
-    yyjson_val *const name = json->member ? unsafe_yyjson_get_next(json->value)
-                                          : unsafe_yyjson_get_first(yyjson_doc_get_root(json->doc));
-    json->member++;
-    json->line = json->lines + !json->lines;
-    snprintf(json->name, sizeof json->name, "%s", unsafe_yyjson_get_str(name));
-    json->value = name + 1;
-    return JSON_MEMBER;
-}
-
-static enum json_step packets_row(struct json *json, yyjson_val *row)
-{
-    json->line = ++json->lines;
-    json->row.length = 0;
-    json->value = row;
-    if (!json->strict) return JSON_ROW;
-    row_print(&json->row, row);
-    return parse(json, json->row.at, json->row.length, FLAGS) ? JSON_ROW : broken(json, json->why);
-}
-
 static enum json_step piece_next(struct json *json)
 {
     struct pftrace_found found;
-    if (json->member < json->members) return member_next(json);
+    if (json->member < json->members) {
+        yyjson_val *const name = json->member
+                                     ? unsafe_yyjson_get_next(json->value)
+                                     : unsafe_yyjson_get_first(yyjson_doc_get_root(json->doc));
+        json->member++;
+        json->line = json->lines + !json->lines;
+        snprintf(json->name, sizeof json->name, "%s", unsafe_yyjson_get_str(name));
+        json->value = name + 1;
+        return JSON_MEMBER;
+    }
     const enum pftrace_piece piece = reader_piece(&json->reader, &found);
-    if (piece == PFTRACE_ROW) return packets_row(json, found.row);
+    if (piece == PFTRACE_ROW) {
+        json->line = ++json->lines;
+        json->row.length = 0;
+        json->value = found.row;
+        if (!json->strict) return JSON_ROW;
+        row_print(&json->row, found.row);
+        return parse(json, json->row.at, json->row.length, FLAGS) ? JSON_ROW
+                                                                  : broken(json, json->why);
+    }
     if (piece) return members_read(json, &found, piece) ? piece_next(json) : JSON_BROKEN;
     if (json->reader.broken)
         return snprintf(json->error, sizeof json->error, "%s", json->reader.error), JSON_BROKEN;

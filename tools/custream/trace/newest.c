@@ -37,14 +37,6 @@ COMPARES(newest_first, struct candidate,
 
 COMPARES(by_part, struct candidate, ORDER(a->part, b->part))
 
-static bool is_part_of(const struct candidate *file, const struct candidate *found, size_t count)
-{
-    if (!file->part || file->base != found->base) return false;
-    for (size_t i = 0; i < count; i++)
-        if (found[i].part == file->part) return false; /* an older copy of that part */
-    return true;
-}
-
 bool files_or_newest(const char *command, char ***files, int *count)
 {
     static char **names;
@@ -63,8 +55,10 @@ bool files_or_newest(const char *command, char ***files, int *count)
     if (folder) closedir(folder);
     if (found) qsort(all, found, sizeof *all, newest_first);
     for (size_t i = 0; i < found; i++) {
-        const bool wanted = (!taken || all->part) && head_read(&all[i]) &&
-                            (!taken || is_part_of(&all[i], all, taken));
+        bool wanted = (!taken || all->part) && head_read(&all[i]) &&
+                      (!taken || (all[i].part && all[i].base == all->base));
+        for (size_t other = 0; other < taken && wanted; other++)
+            wanted = all[other].part != all[i].part; /* else it is an older copy of that part */
         if (!wanted) free(all[i].name);
         else all[taken++] = all[i];
     }

@@ -130,12 +130,6 @@ static void room_for(struct torn *torn, size_t bytes)
         torn->held = array_room(torn->held, torn->capacity, &torn->capacity, 1);
 }
 
-static void member_ends(struct torn *torn)
-{
-    array_add(torn->members, torn->member_count, torn->member_capacity,
-        (struct torn_member){torn->in_from + torn->in_at, torn->text_from + torn->length});
-}
-
 /* Whether wrong data is a tear: at most TORN_BEHIND bytes are left in the file, and no whole member
  * ends it. */
 static bool is_torn_member(struct torn *torn)
@@ -195,7 +189,8 @@ static int unpack(struct torn *torn)
         torn->in_at = torn->in_end - torn->stream.avail_in;
         torn->length += made;
         if (status == Z_STREAM_END) {
-            member_ends(torn);
+            array_add(torn->members, torn->member_count, torn->member_capacity,
+                (struct torn_member){torn->in_from + torn->in_at, torn->text_from + torn->length});
             inflateReset(&torn->stream);
             while (torn->in_end - torn->in_at < 2 && more_bytes(torn) > 0) {}
             if (torn->in_end - torn->in_at < 2 || memcmp(torn->in + torn->in_at, GZ_MAGIC, 2)) {
@@ -238,17 +233,6 @@ static int more_text(struct torn *torn)
     return 1;
 }
 
-static int find_out_if_packed(struct torn *torn)
-{
-    int got = 1;
-    while (torn->in_end < 2 && (got = more_bytes(torn)) > 0) {}
-    if (got < 0) return -1;
-    torn->packed = torn->in_end >= 2 && !memcmp(torn->in, GZ_MAGIC, 2);
-    if (torn->packed && inflateInit2(&torn->stream, GZ) != Z_OK)
-        return torn->packed = false, fail(torn, "out of memory");
-    return 1;
-}
-
 /* --- what may go out while more may come --- */
 
 /* Returns how many bytes of the held text are final: in a gzip file all members whose checksum was
@@ -268,19 +252,6 @@ static bool header_ends(struct torn *torn)
     if (end) torn->rows_from = torn->text_from + (size_t)(end - torn->held) + 1;
     torn->scanned = end ? (size_t)(end - torn->held) : 0;
     return end != NULL;
-}
-
-/* Leaves out what stands between the header and the last bytes (torn->last). */
-static void leave_out(struct torn *torn)
-{
-    const off_t begin = size_of(torn) - torn->last;
-    if (!torn->last || torn->packed || torn->from < 0 ||
-        begin <= torn->from + (off_t)(torn->in_from + torn->in_end))
-        return;
-    torn->in_from = (uint64_t)(begin - torn->from);
-    torn->in_at = torn->in_end = 0;
-    torn->length = (size_t)(torn->rows_from - torn->text_from);
-    torn->partly = torn->skips = true;
 }
 
 static void look_for_trailer(struct torn *torn)
@@ -310,7 +281,15 @@ static size_t ready(struct torn *torn)
     torn->ours = torn->ours || cs_trace_begins(torn->held, torn->length);
     if (torn->ours && !torn->rows_from) {
         if (!header_ends(torn) && torn->length <= HEADER_MOST) return 0;
-        if (torn->rows_from) leave_out(torn);
+        const off_t begin = size_of(torn) - torn->last;
+        /* Leaves out what stands between the header and the last bytes. */
+        if (torn->rows_from && torn->last && !torn->packed && torn->from >= 0 &&
+            begin > torn->from + (off_t)(torn->in_from + torn->in_end)) {
+            torn->in_from = (uint64_t)(begin - torn->from);
+            torn->in_at = torn->in_end = 0;
+            torn->length = (size_t)(torn->rows_from - torn->text_from);
+            torn->partly = torn->skips = true;
+        }
     }
     if (!torn->rows_from) return torn->flows = true, torn->length;
     if (!torn->trailer) look_for_trailer(torn);
@@ -442,8 +421,13 @@ int torn_next(struct torn *torn, const char **at, size_t *length)
         torn->scanned -= torn->scanned < torn->given ? torn->scanned : torn->given;
         torn->text_from += torn->given;
         torn->given = 0;
-    } else if (!torn->in_end && !torn->in_from && find_out_if_packed(torn) < 0) {
-        return -1;
+    } else if (!torn->in_end && !torn->in_from) {
+        while (torn->in_end < 2 && (got = more_bytes(torn)) > 0) {}
+        if (got < 0) return -1;
+        torn->packed = torn->in_end >= 2 && !memcmp(torn->in, GZ_MAGIC, 2);
+        if (torn->packed && inflateInit2(&torn->stream, GZ) != Z_OK)
+            return torn->packed = false, fail(torn, "out of memory");
+        got = 1;
     }
     while (!(torn->given = torn->length ? ready(torn) : 0)) {
         if (!torn->ended && (got = more_text(torn)) > 0) continue;
