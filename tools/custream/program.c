@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* O_PATH */
 #include "tools/custream/program.h"
 
 #include <fcntl.h>
@@ -35,6 +36,20 @@ int program_open(const char *path)
     if (fd < 0 || (!fstat(fd, &about) && S_ISREG(about.st_mode))) return fd;
     close(fd);
     return -1;
+}
+
+bool is_file_at(int fd, const char *path)
+{
+    struct stat a, b;
+    return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+bool is_same_file(const char *a, const char *b)
+{
+    const int fd = open(a, O_PATH | O_CLOEXEC);
+    const bool is = is_file_at(fd, b);
+    if (fd >= 0) close(fd);
+    return is;
 }
 
 struct elf_facts {

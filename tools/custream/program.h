@@ -11,6 +11,10 @@ bool program_find(const char *name, char *path, size_t size);
 /* Opens a file for reading; -1 if it is no regular one: reading a pipe might wait for ever. */
 int program_open(const char *path);
 
+/* Whether two paths, or an open file and a path, lead to the same file. */
+bool is_same_file(const char *a, const char *b);
+bool is_file_at(int fd, const char *path);
+
 /* Returns why the library cannot be preloaded into this program, or into the interpreter in its
  * "#!" line; NULL: no reason is known. The text completes a sentence that begins with the program's
  * name. */

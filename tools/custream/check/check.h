@@ -170,12 +170,6 @@ void lanes_free(struct check *check);
 void lanes_sort(struct check *check);
 /* Judges rule 4, after lanes_sort(): the slices of a lane nest. */
 void lanes_judge(struct check *check);
-/* Returns, of the slices that start at ts, the slice on the lowest line; NULL: no slice starts
- * then. To be called after lanes_sort(). */
-const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
-/* Returns some slice in which ts lies; NULL: ts lies in none. To be called after lanes_sort(). */
-const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);
-
 /* Judges async spans and streams' lives, after the last line. `ended`: each span and each life must
  * have its end. */
 void asyncs_judge(struct check *check, bool ended);

@@ -13,12 +13,21 @@ COMPARES(flow_compare, struct flow_end,
 
 static void flow_judge_place(struct check *check, const struct flow_end *end)
 {
+    const struct lane *lane = end->lane;
+    const int64_t ts = end->ts;
+    const struct slice *slice = NULL;
     if (end->bound) return;
-    const struct slice *slice = lane_slice_at(end->lane, end->ts);
-    if (!slice) slice = lane_slice_around(end->lane, end->ts);
+    /* Of the slices that start then, the one on the lowest line. */
+    for (size_t at = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts < ts);
+        at < lane->count && lane->slices[at].ts == ts; at++)
+        if (!slice || lane->slices[at].line < slice->line) slice = &lane->slices[at];
+    /* The last slice may have ended before: the one around `ts` stands a few places before it. */
+    size_t behind = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts <= ts);
+    for (int steps = 0; !slice && behind-- > 0 && steps < 4096; steps++)
+        if (lane->slices[behind].end > ts) slice = &lane->slices[behind];
     if (!slice)
         check_breach(check, end->line, 6, "the flow's ts lies in no slice of pid %u tid %u",
-            end->lane->pid, end->lane->tid);
+            lane->pid, lane->tid);
     else if (slice->line > end->line)
         check_breach(check, end->line, 6, "comes before its slice, which is on line %llu",
             LINE(slice->line));

@@ -106,22 +106,3 @@ void lanes_judge(struct check *check)
         lane_judge_order(check, check->lanes[i]);
     }
 }
-
-const struct slice *lane_slice_at(const struct lane *lane, int64_t ts)
-{
-    const struct slice *first = NULL;
-    for (size_t at = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts < ts);
-        at < lane->count && lane->slices[at].ts == ts; at++)
-        if (!first || lane->slices[at].line < first->line) first = &lane->slices[at];
-    return first;
-}
-
-const struct slice *lane_slice_around(const struct lane *lane, int64_t ts)
-{
-    size_t behind = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts <= ts);
-    /* The last slice may have ended before ts: a slice that encloses ts then stands a few places
-     * before. */
-    for (int steps = 0; behind-- > 0 && steps < 4096; steps++)
-        if (lane->slices[behind].end > ts) return &lane->slices[behind];
-    return NULL;
-}

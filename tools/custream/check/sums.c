@@ -61,20 +61,6 @@ static void call_add(struct sums *sums, const struct event *event)
                 !strncmp(event->name, "cuLaunch", 8) && strncmp(event->name, "cuLaunchHost", 12)});
 }
 
-static void work_add(struct sums *sums, const struct event *event, int kind)
-{
-    const uint64_t correlation = natural(event->args, "correlation");
-    sums->kinds[kind]++;
-    if (kind == OVERHEAD) return;
-    if (!correlation) {
-        sums->without_call++;
-        return;
-    }
-    array_add(sums->works, sums->work_count, sums->work_capacity,
-        (struct work){
-            correlation, (uint64_t)event->pid << 32 | (uint32_t)natural(event->args, "stream")});
-}
-
 /* --- losses --- */
 
 /* Adds the lost calls and pieces of GPU work of a cs_loss slice: one number or both. */
@@ -110,7 +96,16 @@ bool sums_row(const struct event *event)
             (struct gap){event->ts, event->end, event->line});
     if (!strcmp(event->category, "cs_stream") && !strcmp(event->name, "capture"))
         sums->captures = true;
-    for (int kind = 0; kind < WORK_KINDS; kind++)
-        if (!strcmp(event->category, work_kinds[kind].category)) work_add(sums, event, kind);
+    int kind = 0;
+    while (kind < WORK_KINDS && strcmp(event->category, work_kinds[kind].category)) kind++;
+    if (kind == WORK_KINDS) return true;
+    const uint64_t correlation = natural(event->args, "correlation"),
+                   lane = (uint64_t)event->pid << 32 | (uint32_t)natural(event->args, "stream");
+    sums->kinds[kind]++;
+    if (kind == OVERHEAD) return true;
+    sums->without_call += !correlation;
+    if (correlation)
+        array_add(
+            sums->works, sums->work_count, sums->work_capacity, (struct work){correlation, lane});
     return true;
 }

@@ -1,20 +1,12 @@
 /* custream convert: converts a trace to the other format, with nothing lost on the way. */
-#include <sys/stat.h>
-
 #include "shim/base/options.h"
 #include "tools/custream/command.h"
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/merge/out.h"
+#include "tools/custream/program.h"
 
 static const char NAME[] = "custream convert";
-
-static bool same_file(const char *a, const char *b)
-{
-    struct stat one, other;
-    return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev &&
-           one.st_ino == other.st_ino;
-}
 
 static int convert(const char *from, const char *to, unsigned how)
 {
@@ -27,7 +19,7 @@ static int convert(const char *from, const char *to, unsigned how)
             "what to convert to",
             to);
     if (cs_trace_extension_is_packets(extension)) how |= ROWS_PACKETS;
-    if (same_file(from, to))
+    if (is_same_file(from, to))
         return complain(
             NAME, "%s: is the trace itself; the converted one needs a file of its own", to);
     if (!out_open(&out, NAME, to, OUT_OF_TEXT, inputs, 1)) return STATUS_UNUSABLE;

@@ -6,6 +6,7 @@
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/merge/plan.h"
+#include "tools/custream/program.h"
 #include "tools/custream/trace/ends.h"
 #include "tools/custream/trace/gz.h"
 #include "tools/custream/verdict.h"
@@ -177,22 +178,17 @@ static bool is_at_rest(const struct stat *before, const struct stat *after, bool
            (!patient || ns_of(now) - written > 2 * PAUSE_NS);
 }
 
-/* Returns how many bytes to copy at most: another user's file may grow without end. 0: another
- * user's file has holes, so it is no trace. */
-static off_t most_of(int file, const struct stat *about)
-{
-    enum { MORE = 1 << 30 };
-    if (cs_owner_is_us(about->st_uid)) return INT64_MAX;
-    return lseek(file, 0, SEEK_HOLE) < about->st_size ? 0 : 2 * about->st_size + MORE;
-}
-
 /* Copies the file as it is at one moment. The first `events_end` bytes never change; the rest is
  * copied again until nobody writes meanwhile. Returns the open copy, or -1 with errno. */
 static int snapshot(int file, const struct extract *extract, const char *to)
 {
     struct stat before, after;
     const off_t sure = (off_t)extract->events_end;
-    off_t left = fstat(file, &before) ? 0 : most_of(file, &before);
+    if (fstat(file, &before)) return -1;
+    /* Another user's file may grow without end. If it has holes, it is no trace. */
+    off_t left = INT64_MAX;
+    if (!cs_owner_is_us(before.st_uid))
+        left = lseek(file, 0, SEEK_HOLE) < before.st_size ? 0 : 2 * before.st_size + (1 << 30);
     if (!left) return errno = EILSEQ, -1;
     const int fd = scratch(to);
     bool good = fd >= 0 && copy_bytes(file, fd, 0, sure < left ? sure : left), done = false;
@@ -342,10 +338,8 @@ static bool extract_take(
     const char *command, const char *to, struct taken *taken, struct extract *extract)
 {
     char path[TRACE_ROOM];
-    struct stat trace, output;
     const int file = extract_find(extract, path);
-    if (file >= 0 && !stat(to, &output) && !fstat(file, &trace) && output.st_dev == trace.st_dev &&
-        output.st_ino == trace.st_ino) {
+    if (file >= 0 && is_file_at(file, to)) {
         close(file);
         return complained(command, "-o %s: the process itself writes to %s; name another file", to,
             extract->trace);
@@ -369,21 +363,6 @@ static bool extract_take(
 
 /* --- the newest file --- */
 
-/* Returns the place in taken->each of the part that ended last; -1: there is none. */
-static int last_part(struct taken *taken)
-{
-    int64_t latest = 0;
-    int found = -1;
-    for (size_t i = 0; i < taken->count; i++) {
-        struct stat about;
-        if (fstat(taken->each[i].fd, &about) || (found >= 0 && ns_of(about.st_mtim) <= latest))
-            continue;
-        latest = ns_of(about.st_mtim);
-        found = (int)i;
-    }
-    return found;
-}
-
 size_t newest_take(const char *command, struct extract *extract, off_t most, int **files)
 {
     char path[TRACE_ROOM];
@@ -399,9 +378,16 @@ size_t newest_take(const char *command, struct extract *extract, off_t most, int
     const char *extension = cs_trace_extension(extract->trace);
     const bool enough = most && extension && !strcmp(extension, ".json") && !fstat(file, &about) &&
                         about.st_size > most; /* no part is needed */
-    const int last = most ? last_part(&parts) : -1;
+    int64_t latest = INT64_MIN;
+    size_t last = parts.count; /* the part that ended last */
     for (size_t i = 0; i < parts.count; i++) {
-        if (enough || (most && (int)i != last)) continue;
+        struct stat part;
+        if (fstat(parts.each[i].fd, &part) || ns_of(part.st_mtim) <= latest) continue;
+        latest = ns_of(part.st_mtim);
+        last = i;
+    }
+    for (size_t i = 0; i < parts.count; i++) {
+        if (enough || (most && i != last)) continue;
         (*files)[count++] = parts.each[i].fd;
         parts.each[i].fd = -1;
     }

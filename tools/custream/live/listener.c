@@ -240,25 +240,22 @@ static bool users_name(const char *command, const struct listeners *found)
     return others;
 }
 
-static bool others_are_meant(
-    const char *command, const struct choice *choice, const struct listeners *found)
-{
-    char answer[16] = "";
-    if (geteuid() || !users_name(command, found)) return true;
-    if (choice->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) return true;
-    fprintf(stderr, "%s: processes of other users are among them. Go on? [y/N] ", command);
-    if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y')) return true;
-    return complained(command, "nothing was done");
-}
-
 /* Finds the processes that are meant. False, with a complaint: none fits, a process given by -p
  * cannot be reached, or root was asked whether other users' processes are meant and did not say
  * yes. */
 static bool choice_find(const char *command, const struct choice *choice, struct listeners *found)
 {
     *found = (struct listeners){0};
-    if (!choice->pid_count)
-        return named_find(command, choice, found) && others_are_meant(command, choice, found);
+    if (!choice->pid_count) {
+        char answer[16] = "";
+        if (!named_find(command, choice, found)) return false;
+        if (geteuid() || !users_name(command, found) || choice->yes || !isatty(STDIN_FILENO) ||
+            !isatty(STDERR_FILENO))
+            return true;
+        fprintf(stderr, "%s: processes of other users are among them. Go on? [y/N] ", command);
+        if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y')) return true;
+        return complained(command, "nothing was done");
+    }
     for (size_t i = 0; i < choice->pid_count; i++) {
         struct peer peer;
         if (!peer_find(&peer, choice->pids[i])) return complained(command, "%s", peer.error);

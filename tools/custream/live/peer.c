@@ -91,24 +91,6 @@ static bool namespace_of(int pid, const char *kind, char text[64])
     return n > 0;
 }
 
-/* Enters the process's network namespace if this command is in another one: an abstract socket
- * belongs to a network namespace. */
-static bool network_enter(struct peer *peer)
-{
-    char own[64], its[64], path[64];
-    if (!namespace_of(getpid(), "net", own) || !namespace_of(peer->pid, "net", its) ||
-        !strcmp(own, its))
-        return true;
-    snprintf(path, sizeof path, "/proc/%d/ns/net", peer->pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && !setns(fd, CLONE_NEWNET);
-    if (fd >= 0) close(fd);
-    return ok || FAIL(peer,
-                     "process %d has a network of its own (a container's): run this command in "
-                     "there, or as root",
-                     peer->pid);
-}
-
 bool peer_find(struct peer *peer, int pid)
 {
     int group = pid;
@@ -122,7 +104,19 @@ bool peer_find(struct peer *peer, int pid)
     if (!namespace_of(group, "pid", peer->namespace_))
         return errno == EACCES || errno == EPERM ? FAIL(peer, "process %d: not permitted", pid)
                                                  : FAIL(peer, "no process %d", pid);
-    return network_enter(peer);
+    /* An abstract socket belongs to a network namespace. */
+    char own[64], its[64], path[64];
+    if (!namespace_of(getpid(), "net", own) || !namespace_of(group, "net", its) ||
+        !strcmp(own, its))
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/ns/net", group);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool ok = fd >= 0 && !setns(fd, CLONE_NEWNET);
+    if (fd >= 0) close(fd);
+    return ok || FAIL(peer,
+                     "process %d has a network of its own (a container's): run this command in "
+                     "there, or as root",
+                     group);
 }
 
 /* Returns the number of seccomp filters of the main thread. Before Linux 5.9 it returns the seccomp
@@ -178,17 +172,6 @@ void peer_clock_waited(long since, long ms)
     if (left > 0) stood_ms += left;
 }
 
-/* Whether the process itself listens at its name, which anybody may take. */
-static bool is_the_process(struct peer *peer)
-{
-    struct ucred its;
-    socklen_t size = sizeof its;
-    if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size)) return true;
-    return its.pid == peer->pid || !its.pid ||
-           FAIL(peer, "process %d does not listen: process %d has taken its place", peer->pid,
-               (int)its.pid);
-}
-
 static long patience_ends(const struct peer *peer, long began)
 {
     return peer->until ? peer->until : began + PATIENCE_MS;
@@ -202,7 +185,13 @@ static bool connect_once(struct peer *peer)
     if (peer->fd < 0) peer->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (peer->fd < 0) return FAIL(peer, "%s", strerror(errno));
     if (!connect(peer->fd, (struct sockaddr *)&address, length)) {
-        if (is_the_process(peer)) return true;
+        struct ucred its;
+        socklen_t size = sizeof its;
+        if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size) || its.pid == peer->pid ||
+            !its.pid)
+            return true;
+        FAIL(peer, "process %d does not listen: process %d has taken its place", peer->pid,
+            (int)its.pid); /* anybody may take its name */
     } else if (errno == EAGAIN) return FAIL(peer, "process %d: too many ask it at once", peer->pid);
     else if (errno == ECONNREFUSED) nobody(peer);
     else if (errno == EACCES || errno == EPERM) FAIL(peer, "process %d: not permitted", peer->pid);
@@ -350,31 +339,11 @@ static bool is_listener(struct peer *peer, const char *name)
     return true;
 }
 
-/* Whether SPARE descriptors are free beside `fd`. If not, first raises the limit. */
-static bool may_open_more(int fd)
-{
-    enum { SPARE = 16 }; /* for /proc, and for traces */
-    struct rlimit most;
-    if (getrlimit(RLIMIT_NOFILE, &most)) return fd >= 0;
-    if (fd >= 0 && (rlim_t)fd + SPARE < most.rlim_cur) return true;
-    most.rlim_cur = most.rlim_max;
-    return !setrlimit(RLIMIT_NOFILE, &most) && fd >= 0 && (rlim_t)fd + SPARE < most.rlim_cur;
-}
-
-/* Calls `found` if the name is a listener's. False: no descriptor was free. */
-static bool listener_look(const char *name, void (*found)(void *of, struct peer *peer), void *of)
-{
-    struct peer peer = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-    if (!may_open_more(peer.fd)) return peer_close(&peer), false;
-    if (strlen(name) < sizeof((struct sockaddr_un *)NULL)->sun_path && is_listener(&peer, name))
-        found(of, &peer);
-    else peer_close(&peer);
-    return true;
-}
-
 size_t peers_each(void (*found)(void *of, struct peer *peer), void *of)
 {
-    enum { LISTENING = 0x10000 }; /* the flag SO_ACCEPTCON in a row of the file */
+    /* LISTENING: the flag SO_ACCEPTCON in a row of the file; SPARE: descriptors that stay free,
+     * for /proc and for traces */
+    enum { LISTENING = 0x10000, SPARE = 16 };
     FILE *file = fopen("/proc/net/unix", "re");
     char *line = NULL;
     size_t room = 0, left_out = 0;
@@ -385,7 +354,22 @@ size_t peers_each(void (*found)(void *of, struct peer *peer), void *of)
             !(flags & LISTENING))
             continue;
         line[strcspn(line, "\n")] = 0;
-        if (!strncmp(line + at, "custream/", 9)) left_out += !listener_look(line + at, found, of);
+        if (strncmp(line + at, "custream/", 9)) continue;
+        struct peer peer = {
+            .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+        struct rlimit most;
+        if (!getrlimit(RLIMIT_NOFILE, &most) &&
+            (peer.fd < 0 || (rlim_t)peer.fd + SPARE >= most.rlim_cur)) {
+            most.rlim_cur = most.rlim_max;
+            setrlimit(RLIMIT_NOFILE, &most);
+        }
+        const bool room = peer.fd >= 0 && (getrlimit(RLIMIT_NOFILE, &most) ||
+                                              (rlim_t)peer.fd + SPARE < most.rlim_cur);
+        left_out += !room;
+        if (room && strlen(line + at) < sizeof((struct sockaddr_un *)NULL)->sun_path &&
+            is_listener(&peer, line + at))
+            found(of, &peer);
+        else peer_close(&peer);
     }
     free(line);
     if (file) fclose(file);

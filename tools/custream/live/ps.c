@@ -98,36 +98,32 @@ static cJSON *number_or_null(bool known, double number)
     return known ? cJSON_CreateNumber(number) : cJSON_CreateNull();
 }
 
-static void listener_write(const struct listener *listener)
-{
-    const struct about *about = &listener->about;
-    const bool answers = listener->answers;
-    const long long size = file_size(listener);
-    const struct json_member members[] = {
-        {"pid", cJSON_CreateNumber(listener->peer.pid)},
-        {"rank", number_or_null(answers && about->rank >= 0, about->rank)},
-        {"program", text_or_null(answers ? about->program : NULL)},
-        {"command", cJSON_CreateString(listener->command)},
-        {"recording", answers ? cJSON_CreateBool(about->recording) : cJSON_CreateNull()},
-        {"why_not", text_or_null(answers ? about->why_not : listener->peer.error)},
-        {"file", text_or_null(answers ? about->trace : NULL)},
-        {"size", number_or_null(size >= 0, (double)size)},
-        {"calls", number_or_null(answers, (double)about->recorded)},
-        {"lost", number_or_null(answers, (double)about->lost)},
-        {"gpu_operations", number_or_null(answers, (double)about->works)},
-        {"streams", number_or_null(answers, (double)about->streams)},
-        {"gpu_times", text_or_null(answers ? about->gpu : NULL)},
-    };
-    json_row_put(members, CS_COUNT(members));
-}
-
 static void listeners_write(const struct listeners *listeners)
 {
     printf("{\"custream_ps\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"processes\":[",
         PS_VERSION);
     for (size_t i = 0; i < listeners->count; i++) {
+        const struct listener *listener = listeners->each[i];
+        const struct about *about = &listener->about;
+        const bool answers = listener->answers;
+        const long long size = file_size(listener);
+        const struct json_member members[] = {
+            {"pid", cJSON_CreateNumber(listener->peer.pid)},
+            {"rank", number_or_null(answers && about->rank >= 0, about->rank)},
+            {"program", text_or_null(answers ? about->program : NULL)},
+            {"command", cJSON_CreateString(listener->command)},
+            {"recording", answers ? cJSON_CreateBool(about->recording) : cJSON_CreateNull()},
+            {"why_not", text_or_null(answers ? about->why_not : listener->peer.error)},
+            {"file", text_or_null(answers ? about->trace : NULL)},
+            {"size", number_or_null(size >= 0, (double)size)},
+            {"calls", number_or_null(answers, (double)about->recorded)},
+            {"lost", number_or_null(answers, (double)about->lost)},
+            {"gpu_operations", number_or_null(answers, (double)about->works)},
+            {"streams", number_or_null(answers, (double)about->streams)},
+            {"gpu_times", text_or_null(answers ? about->gpu : NULL)},
+        };
         puts(i ? "," : "");
-        listener_write(listeners->each[i]);
+        json_row_put(members, CS_COUNT(members));
     }
     puts("\n]}");
 }

@@ -203,8 +203,6 @@ static void row_count(void *of, const struct trace_row *row)
         counting->counts.lost += (unsigned long long)row_number(row, KEY_COUNT, 0);
 }
 
-static void fact_pass(void *of, const struct trace_fact *fact) { (void)of, (void)fact; }
-
 /* Counts the events of the output: a process that has ended cannot tell its counts any more. */
 static struct counts counts_of(const char *to)
 {
@@ -212,8 +210,7 @@ static struct counts counts_of(const char *to)
     char error[256];
     texts_init(&counting.texts);
     counting.counts.unknown =
-        trace_read(to, &counting.texts,
-            &(struct trace_sink){.of = &counting, .row = row_count, .fact = fact_pass},
+        trace_read(to, &counting.texts, &(struct trace_sink){.of = &counting, .row = row_count},
             error) != TRACE_WHOLE;
     texts_free(&counting.texts);
     return counting.counts;

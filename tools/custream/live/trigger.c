@@ -137,29 +137,22 @@ static bool put(const char *name, const char *text)
 
 /* --- the command --- */
 
-static int request_read(struct request *request, int argc, char **argv)
+int command_trigger(int argc, char **argv)
 {
+    static char text[CS_TRIGGER_MOST], said[SAID];
+    struct request request = {.in = 5000000000, .duration = 5000000000};
     int flag;
     while ((flag = flags_next(argc, argv, 0)) != -1) {
-        if (flag == FLAG_RANKS) request->ranks = optarg;
-        else if (flag == FLAG_POLICY) request->policy = optarg;
+        if (flag == FLAG_RANKS) request.ranks = optarg;
+        else if (flag == FLAG_POLICY) request.policy = optarg;
         else if (!duration_take(NAME, flag == FLAG_IN ? "in" : "duration", optarg,
-                     flag == FLAG_IN ? &request->in : &request->duration))
+                     flag == FLAG_IN ? &request.in : &request.duration))
             return STATUS_UNUSABLE;
     }
     if (optind + 1 != argc)
         return complain(NAME, "takes one FILE, the one that CUSTREAM_TRIGGER names; 'custream help "
                               "trigger' says more");
-    request->to = argv[optind];
-    return STATUS_OK;
-}
-
-int command_trigger(int argc, char **argv)
-{
-    static char text[CS_TRIGGER_MOST], said[SAID];
-    struct request request = {.in = 5000000000, .duration = 5000000000};
-    const int status = request_read(&request, argc, argv);
-    if (status != STATUS_OK) return status;
+    request.to = argv[optind];
     if (!may_replace(request.to) || !compose(&request, text, sizeof text, said) ||
         !put(request.to, text))
         return STATUS_UNUSABLE;

@@ -10,6 +10,7 @@
 #include "shim/base/options.h"
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/command.h"
+#include "tools/custream/program.h"
 #include "tools/custream/trace/gz.h"
 
 /* Files to remove if the process ends too early. Signals are blocked while these pointers
@@ -43,14 +44,6 @@ static void tidy_and_end(int number)
     raise(number);
 }
 
-static void signals_tidy(void)
-{
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (signal(ends[i], tidy_and_end) == SIG_IGN) signal(ends[i], SIG_IGN);
-    atexit(tidy);             /* out_of_memory() exits */
-    signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails instead, and the command complains */
-}
-
 const char *out_refusal(const struct cs_claim *claim, int *length)
 {
     static const char by_force[] = " (CUSTREAM_FORCE=on";
@@ -63,18 +56,6 @@ const char *out_refusal(const struct cs_claim *claim, int *length)
 static bool fail(const struct out *out, const char *why)
 {
     return complained(out->command, "%s: cannot be written: %s", out->path, why);
-}
-
-static bool is_input(const struct out *out, char *const *inputs, size_t count)
-{
-    struct stat here, input;
-    for (size_t i = 0; i < count && !fstat(out->claim.fd, &here); i++)
-        if (!stat(inputs[i], &input) && here.st_dev == input.st_dev && here.st_ino == input.st_ino)
-            return complain(out->command,
-                       "%s: is one of the traces to merge; the merged one needs a file of its own",
-                       out->path),
-                   true;
-    return false;
 }
 
 /* Opens the temporary file, whose name ends in `end`. Text that is to become packets is not
@@ -112,8 +93,16 @@ static bool files_open(struct out *out, char *const *inputs, size_t count)
         return complained(out->command, "%s: cannot be written: %.*s", out->path, length, why);
     }
     if (out->claim.made) placeholder = out->claim.path;
-    signals_tidy();
-    if (!is_input(out, inputs, count) && temporary_open(out, "part")) return true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (signal(ends[i], tidy_and_end) == SIG_IGN) signal(ends[i], SIG_IGN);
+    atexit(tidy);             /* out_of_memory() exits */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails instead, and the command complains */
+    size_t same = 0;
+    while (same < count && !is_file_at(out->claim.fd, inputs[same])) same++;
+    if (same < count)
+        complain(out->command,
+            "%s: is one of the traces to merge; the merged one needs a file of its own", out->path);
+    else if (temporary_open(out, "part")) return true;
     cs_claim_drop(&out->claim);
     placeholder = NULL;
     return false;
@@ -175,20 +164,15 @@ static bool become_packets(struct out *out)
     return good;
 }
 
-static bool finish(struct out *out)
-{
-    if ((out->packets && !become_packets(out)) || !closed(out)) return false;
-    if (fsync(out->fd) && errno != EINVAL) return fail(out, strerror(errno));
-    if (!cs_claim_stands(&out->claim))
-        return complained(out->command,
-            "%s: another file has come to this name meanwhile, which stays", out->path);
-    return !rename(out->temporary, out->claim.path) || fail(out, strerror(errno));
-}
-
 bool out_close(struct out *out, bool good)
 {
     if (!good) gzclose(out->file);
-    good = good && finish(out);
+    good = good && (!out->packets || become_packets(out)) && closed(out);
+    if (good && fsync(out->fd) && errno != EINVAL) good = fail(out, strerror(errno));
+    if (good && !cs_claim_stands(&out->claim))
+        good = complained(out->command,
+            "%s: another file has come to this name meanwhile, which stays", out->path);
+    if (good && rename(out->temporary, out->claim.path)) good = fail(out, strerror(errno));
     close(out->fd);
     const sigset_t before = signals_hold();
     unfinished = placeholder = NULL;

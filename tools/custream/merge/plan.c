@@ -34,7 +34,7 @@ static __attribute__((format(printf, 3, 4))) bool refuse(
 static const uint64_t range_begins[ID_RANGES + 1] = {0, UINT64_C(1) << 40, UINT64_C(1) << 41,
     UINT64_C(1) << 42, UINT64_C(1) << 43, UINT64_C(1) << 44, UINT64_C(1) << 53};
 
-int id_range(uint64_t id)
+static int id_range(uint64_t id)
 {
     int range = 0;
     while (range < ID_RANGES - 1 && id >= range_begins[range + 1]) range++;
@@ -94,17 +94,6 @@ static void id_seen(struct file *file, yyjson_val *value)
     if (count > file->ids[range]) file->ids[range] = count;
 }
 
-static void name_seen(struct group *group, const struct merge_row *row)
-{
-    const bool name = yyjson_equals_str(row->at[ROW_NAME], "process_name");
-    if (!name && !yyjson_equals_str(row->at[ROW_NAME], "process_labels")) return;
-    yyjson_val *value = row->at[name ? ROW_ARGS_NAME : ROW_ARGS_LABELS];
-    char **to = name ? &group->name : &group->labels;
-    if (!yyjson_is_str(value)) return;
-    free(*to);
-    *to = value_json(value);
-}
-
 static void range_seen(struct file *file, const struct merge_row *row)
 {
     int64_t ts, duration;
@@ -139,7 +128,16 @@ static bool survey_row(void *of, struct json *json, char error[256])
     id_seen(file, row.at[ROW_CORRELATION]);
     yyjson_arr_foreach(row.at[ROW_WAIT_IDS], i, count, waits) id_seen(file, waits);
     if (file->range) range_seen(file, &row);
-    if (row.ph == 'M') return name_seen(group, &row), true;
+    if (row.ph == 'M') {
+        const bool name = yyjson_equals_str(row.at[ROW_NAME], "process_name");
+        yyjson_val *value = row.at[name ? ROW_ARGS_NAME : ROW_ARGS_LABELS];
+        char **to = name ? &group->name : &group->labels;
+        if (!name && !yyjson_equals_str(row.at[ROW_NAME], "process_labels")) return true;
+        if (!yyjson_is_str(value)) return true;
+        free(*to);
+        *to = value_json(value);
+        return true;
+    }
     if (!value_ns(row.at[ROW_TS], &ts) ||
         (row.at[ROW_DUR] && !value_ns(row.at[ROW_DUR], &duration))) {
         snprintf(
@@ -338,18 +336,6 @@ static size_t ids_most(const struct plan *plan)
     return plan->process_count;
 }
 
-/* Turns each process's ids[] from a count into what to add: the counts of all processes before. */
-static void ids_settle(struct plan *plan)
-{
-    uint64_t next[ID_RANGES] = {0};
-    for (size_t p = 0; p < plan->process_count; p++)
-        for (int range = 0; range < ID_RANGES; range++) {
-            const uint64_t used = plan->processes[p].ids[range];
-            plan->processes[p].ids[range] = next[range];
-            next[range] += used;
-        }
-}
-
 static int64_t ahead_at(const struct process *process, int64_t ts)
 {
     return process->clock ? clock_ahead(process->clock, process->base + ts) : 0;
@@ -520,7 +506,13 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
         }
     if (!plan->file_count) return false;
     processes_sort(plan);
-    ids_settle(plan);
+    uint64_t next[ID_RANGES] = {0}; /* what to add to ids: the counts of all processes before */
+    for (size_t p = 0; p < plan->process_count; p++)
+        for (int range = 0; range < ID_RANGES; range++) {
+            const uint64_t used = plan->processes[p].ids[range];
+            plan->processes[p].ids[range] = next[range];
+            next[range] += used;
+        }
     if (!clocks_settle(plan) || !times_settle(plan)) return false;
     if (plan->range && !window_of_range(plan)) return false;
     for (int i = 0; i < 2 && plan->wall; i++) {

@@ -119,8 +119,6 @@ const struct group *group_of(const struct file *file, struct yyjson_val *pid);
 /* Returns the value at a JSON pointer below a kept member of the file; NULL: there is no such
  * value. */
 struct yyjson_val *kept_at(const struct file *file, enum kept kept, const char *path);
-/* Returns the number of the range in which the id lies. */
-int id_range(uint64_t id);
 /* Converts an id to the merged trace's. Returns false if its range has no more room. */
 bool id_merged(const struct process *process, uint64_t id, uint64_t *merged);
 

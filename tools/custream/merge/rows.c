@@ -80,19 +80,6 @@ static bool ids_set(const struct writing *w, const struct merge_row *row, char t
            id_set(w, row->at[ROW_CORRELATION], true, texts[2]);
 }
 
-/* Converts the row's times to the merged trace's. With a clock, begin and end are converted apart:
- * rows that followed each other still do. */
-static void times_set(
-    const struct process *process, const struct merge_row *row, char texts[2][VALUE_TEXT])
-{
-    int64_t ts, duration;
-    if (!value_ns(row->at[ROW_TS], &ts)) return;
-    time_set(row->at[ROW_TS], texts[0], time_merged(process, ts));
-    if (!process->clock || !value_ns(row->at[ROW_DUR], &duration)) return;
-    time_set(
-        row->at[ROW_DUR], texts[1], time_merged(process, ts + duration) - time_merged(process, ts));
-}
-
 static bool row_write(void *of, struct json *json, char error[256])
 {
     struct writing *w = of;
@@ -109,7 +96,14 @@ static bool row_write(void *of, struct json *json, char error[256])
         return snprintf(error, 256,
                    "its ids, and those of the files before it, are more than fit a trace"),
                false;
-    times_set(w->process, &row, times);
+    int64_t ts, duration;
+    if (value_ns(row.at[ROW_TS], &ts)) {
+        const int64_t begin = time_merged(w->process, ts);
+        time_set(row.at[ROW_TS], times[0], begin);
+        /* With a clock, rows that followed each other still do: begin and end change apart. */
+        if (w->process->clock && value_ns(row.at[ROW_DUR], &duration))
+            time_set(row.at[ROW_DUR], times[1], time_merged(w->process, ts + duration) - begin);
+    }
     w->text.length = 0;
     rope_print(&w->text, w->plan->alone && !w->written ? "\n" : ",\n");
     if (row.at[ROW_PID]) unsafe_yyjson_set_uint(row.at[ROW_PID], group->merged);

@@ -71,18 +71,6 @@ static void pair_end(struct window *window, uint64_t key, int64_t ts, uint64_t p
     window->pairs[pair] = true;
 }
 
-/* Keeps slices without an end that begin before the window's end: such slices reach into the
- * window. */
-static void pairs_left(struct window *window)
-{
-    for (size_t slot = 0; window->tops.slots && slot <= window->tops.mask; slot++) {
-        uint32_t at = window->tops.slots[slot].used ? window->tops.slots[slot].value : 0;
-        for (; at; at = window->open[at - 1].below)
-            if (window->open[at - 1].ts < window->to)
-                window->pairs[window->open[at - 1].pair] = true;
-    }
-}
-
 /* --- with --range --- */
 
 static bool range_keeps(const struct window *window, const struct merge_row *row, int64_t ts)
@@ -159,7 +147,13 @@ bool window_survey(struct window *window, const struct file *file, int64_t from,
     *window = (struct window){.from = from, .to = to, .is_range = file->range};
     if (source_read(file->path, file->skip_to, &sink, error) == JSON_BROKEN)
         return complained("custream merge", "%s: %s", file->shown, error);
-    pairs_left(window);
+    /* Slices without an end reach into the window. */
+    for (size_t slot = 0; window->tops.slots && slot <= window->tops.mask; slot++) {
+        uint32_t at = window->tops.slots[slot].used ? window->tops.slots[slot].value : 0;
+        for (; at; at = window->open[at - 1].below)
+            if (window->open[at - 1].ts < window->to)
+                window->pairs[window->open[at - 1].pair] = true;
+    }
     for (size_t slot = 0; window->counters.slots && slot <= window->counters.mask; slot++)
         if (window->counters.slots[slot].used)
             *numbers_at(&window->counted, window->counters.slots[slot].value, 1) = 1;

@@ -399,33 +399,6 @@ void facts_free(struct facts *facts)
     numbers_free(&facts->index);
 }
 
-/* Adds the file that has been read as one more part. The newest part's facts are kept. */
-static void part_add(struct run *run, struct facts *before, const struct part *part)
-{
-    bool newest = true;
-    for (size_t i = 0; i < run->part_count; i++) newest &= run->parts[i].number < part->number;
-    ADD(run, part, *part);
-    if (newest) return;
-    const struct facts older = run->facts;
-    run->facts = *before;
-    *before = older;
-}
-
-/* Whether the part is new: a part that was read before would count twice. Other tools' files do not
- * tell their part. */
-static bool is_fresh(const struct run *run, uint32_t number, char error[256])
-{
-    for (size_t i = 0; run->ours && run->base && i < run->part_count; i++) {
-        if (run->parts[i].number != number) continue;
-        if (number)
-            snprintf(error, 256, "part %u of the trace, as a file before it: give each part once",
-                number);
-        else snprintf(error, 256, "the same trace as a file before it: give it once");
-        return false;
-    }
-    return true;
-}
-
 static void load_progress(void *of, uint64_t bytes)
 {
     const struct loading *l = ((struct run *)of)->loading;
@@ -499,8 +472,22 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
             run->pid, pid);
         loaded = false;
     }
-    loaded = loaded && is_fresh(run, part.number, error);
-    if (loaded) part_add(run, &before, &part);
+    /* A part that was read before would count twice. Other tools' files do not tell their part. */
+    for (size_t i = 0; run->ours && run->base && loaded && i < run->part_count; i++) {
+        loaded = run->parts[i].number != part.number;
+        if (!loaded && part.number)
+            snprintf(error, 256, "part %u of the trace, as a file before it: give each part once",
+                part.number);
+        else if (!loaded) snprintf(error, 256, "the same trace as a file before it: give it once");
+    }
+    bool newest = true;
+    for (size_t i = 0; i < run->part_count; i++) newest &= run->parts[i].number < part.number;
+    if (loaded) ADD(run, part, part);
+    if (loaded && !newest) { /* the newest part's facts stay */
+        const struct facts older = run->facts;
+        run->facts = before;
+        before = older;
+    }
     facts_free(&before);
     run->loading->files += loaded;
     return loaded;

@@ -115,9 +115,8 @@ static void end_before(struct queues *q, uint32_t stream, uint32_t call)
 struct pass {
     /* by a graph's number: the most nodes that a launch of it had; one with fewer has not ended */
     struct numbers nodes;
-    struct numbers records;  /* by an event's number: its last record so far */
-    uint32_t *next_callback; /* by stream: the place of its next host function that ran */
-    struct groups callbacks;
+    struct numbers records; /* by an event's number: its last record so far */
+    uint32_t *functions;    /* by call: its host function that ran; NONE. NULL: none ran */
 };
 
 /* Returns the graph of a launch whose nodes are shown one by one; 0: the nodes are not shown, or
@@ -126,24 +125,6 @@ static uint32_t graph_of_nodes(const struct run *run, const struct call *call)
 {
     const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
     return work && work->node ? work->graph : 0;
-}
-
-/* Marks the call as ended if a host function that ran was enqueued during it: the first such
- * function of the stream is the call's. Functions that were enqueued earlier are passed over: their
- * calls are lost. */
-static void meet_function(struct queues *q, struct pass *pass, uint32_t index)
-{
-    const struct call *call = &q->run->calls[index];
-    uint32_t *next = &pass->next_callback[call->stream];
-    const uint32_t end = pass->callbacks.begins[call->stream + 1];
-    for (; *next < end; ++*next) {
-        const struct callback *callback = &q->run->callbacks[pass->callbacks.members[*next]];
-        if (callback->enqueued > call->end) return;
-        if (callback->enqueued < call->begin) continue;
-        ++*next;
-        end_call(q, index);
-        return;
-    }
 }
 
 static void meet_event(struct queues *q, struct pass *pass, uint32_t index)
@@ -167,7 +148,7 @@ static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
         end_call(q, index);
     switch (call_kind(call)) {
     case CS_KIND_HOSTFN:
-        if (call->stream != NONE) meet_function(q, pass, index);
+        if (pass->functions && pass->functions[index] != NONE) end_call(q, index);
         break;
     case CS_KIND_EVENT:
         if (call_how(call, CS_HOW_RECORDS)) meet_event(q, pass, index);
@@ -194,10 +175,7 @@ static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
 static void pass_over(struct queues *q)
 {
     const struct run *run = q->run;
-    struct pass pass = {
-        .callbacks = GROUPS(run->stream_count, run->callbacks, run->callback_count, stream)};
-    pass.next_callback = array_zeros(run->stream_count, sizeof *pass.next_callback);
-    for (size_t s = 0; s < run->stream_count; s++) pass.next_callback[s] = pass.callbacks.begins[s];
+    struct pass pass = {.functions = host_functions_of(run)};
     for (size_t i = 0; i < run->call_count; i++) {
         const uint32_t graph = graph_of_nodes(run, &run->calls[i]);
         uint32_t *most = graph ? numbers_at(&pass.nodes, graph, 0) : NULL;
@@ -206,8 +184,7 @@ static void pass_over(struct queues *q)
     for (uint32_t i = 0; i < run->call_count; i++) meet_call(q, &pass, i);
     numbers_free(&pass.nodes);
     numbers_free(&pass.records);
-    groups_free(&pass.callbacks);
-    free(pass.next_callback);
+    free(pass.functions);
 }
 
 /* --- operations that nothing holds --- */

@@ -13,16 +13,6 @@ bool parts_all(const struct run *run)
     return true;
 }
 
-struct lost parts_lost(const struct run *run)
-{
-    struct lost lost = {0};
-    for (size_t i = 0; i < run->part_count; i++) {
-        lost.calls += run->parts[i].lost.calls;
-        lost.works += run->parts[i].lost.works;
-    }
-    return lost;
-}
-
 /* lost_in_all is NAN in a recovered part that does not tell it; fmax() ignores NAN. */
 struct lost parts_lost_in_all(const struct run *run)
 {
@@ -38,26 +28,6 @@ struct lost parts_lost_in_all(const struct run *run)
 bool parts_continue(const struct run *run)
 {
     return run->part_count && run->parts[run->part_count - 1].continues;
-}
-
-struct untimed parts_untimed(const struct run *run)
-{
-    struct untimed untimed = {0};
-    for (size_t i = 0; i < run->part_count; i++) {
-        const struct part *part = &run->parts[i];
-        const bool says = !isnan(part->untimed_in_all);
-        untimed.without_times += part->without_times;
-        untimed.launches += part->launches_without_kernel;
-        /* A later part takes back work that was missed in an earlier one and then came. A
-         * recovered part only repeats the number of the part before. */
-        const double sum = untimed.all + part->without_times + part->launches_without_kernel;
-        untimed.all = !says              ? sum
-                      : !part->recovered ? part->untimed_in_all
-                                         : fmax(sum, part->untimed_in_all);
-        untimed.said |= says;
-        untimed.at_most = !says || part->recovered || part->continues;
-    }
-    return untimed;
 }
 
 /* --- occupancy --- */
@@ -299,75 +269,6 @@ void thread_ranges_free(struct thread_ranges *ranges)
     groups_free(&ranges->by_thread);
     free(ranges->parent);
     *ranges = (struct thread_ranges){0};
-}
-
-/* --- gaps --- */
-
-bool gap_next(const struct idles *idles, const struct run *run, size_t *at, struct gap *gap)
-{
-    if (*at >= idles->count) return false;
-    const struct idle *row = &idles->rows[*at];
-    const uint32_t call = run->works[row->next].call;
-    *gap = (struct gap){.begin = row->begin,
-        .end = row->begin,
-        .device = row->device,
-        .next = row->next,
-        .first = *at,
-        .thread = call == NONE ? NONE : run->calls[call].thread};
-    for (; *at < idles->count; ++*at, row++) {
-        if (row->device != gap->device || row->next != gap->next || row->begin != gap->end) break;
-        gap->end = row->end;
-        if (row->cause == CAUSE_HOST) gap->host += row->end - row->begin;
-        if (row->cause == CAUSE_LAUNCH) gap->launch += row->end - row->begin;
-    }
-    gap->last = *at;
-    return true;
-}
-
-/* --- before --- */
-
-/* Whether works or calls are missing in a time. */
-struct gone {
-    bool works, calls;
-};
-
-static struct gone gone_before(const struct run *run, int64_t until)
-{
-    struct gone gone = {0};
-    for (size_t i = 0; i < run->loss_count; i++) {
-        const struct loss *loss = &run->losses[i];
-        if (loss->begin >= until || loss->end <= run->begin) continue;
-        gone.works |= loss->no_times || loss->works;
-        gone.calls |= loss->closed || loss->calls;
-    }
-    return gone;
-}
-
-struct before before_first_work(const struct run *run, const struct span *device)
-{
-    const int64_t first = device->begin;
-    const struct gone gone = gone_before(run, first);
-    struct before before = {
-        .ns = gone.works ? NAN : (double)(first - run->begin), .no_call_ns = NAN};
-    struct tallies calls = {0};
-    int64_t reached = run->begin,
-            none = 0; /* reached: the latest end of a call so far; none: ns in no call */
-    for (size_t c = 0; c < run->call_count && run->calls[c].begin < first; c++) {
-        const struct call *call = &run->calls[c];
-        const int64_t end = call->end < first ? call->end : first;
-        tally_add(tally_of(&calls, call->name), end - call->begin);
-        if (call->begin > reached) none += call->begin - reached;
-        if (end > reached) reached = end;
-    }
-    tallies_sort(&calls);
-    if (calls.count) {
-        before.call = (text)calls.rows[0].key;
-        before.times = (double)calls.rows[0].times;
-        before.call_ns = (double)calls.rows[0].total;
-    }
-    if (!gone.calls) before.no_call_ns = (double)(none + first - reached);
-    tallies_free(&calls);
-    return before;
 }
 
 /* --- domains --- */

@@ -7,21 +7,9 @@
 /* Whether every part is there, from the first to the newest. True for a run in one file. */
 bool parts_all(const struct run *run);
 
-/* Return what was lost: parts_lost() in the parts that are there, parts_lost_in_all() in all parts
- * up to the newest of these. Neither counts a part that follows. */
-struct lost parts_lost(const struct run *run);
+/* Returns what was lost in all parts up to the newest one that is there. */
 struct lost parts_lost_in_all(const struct run *run);
 bool parts_continue(const struct run *run);
-
-/* GPU work that has no times. */
-struct untimed {
-    /* sums over the parts; work that came in a later part counts too */
-    double without_times, launches;
-    double all;   /* without_times + launches, less such work, of all parts up to the newest one */
-    bool said;    /* the parts themselves tell `all` */
-    bool at_most; /* `all` may count work that came after the newest part */
-};
-struct untimed parts_untimed(const struct run *run);
 
 /* Returns how much of its device a kernel's launch fills: its blocks, divided by the blocks that
  * the device holds at once. NAN: not known, or no kernel. */
@@ -75,29 +63,6 @@ uint32_t thread_place_at(
 uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
     int64_t at, int64_t *until);
 void thread_ranges_free(struct thread_ranges *ranges);
-
-/* A time in which a device was idle: all pieces of idles->rows from one work to the next. */
-struct gap {
-    int64_t begin, end;
-    int64_t host, launch;  /* ns of the gap with CAUSE_HOST, and with CAUSE_LAUNCH */
-    uint32_t device, next; /* next: the work that ends the gap */
-    uint32_t thread;       /* the thread that enqueued `next`; NONE */
-    size_t first, last;    /* the gap's pieces: idles->rows [first, last) */
-};
-
-/* Reads the gap that begins at row *at, and moves *at behind it; false: no gap is left. */
-bool gap_next(const struct idles *idles, const struct run *run, size_t *at, struct gap *gap);
-
-/* The time of a run before a device's first work, and the calls that the host was in meanwhile. */
-struct before {
-    double ns; /* counted from the first thing in the trace; NAN: earlier work may be missing */
-    /* the name of the calls that took longest, all threads summed; 0: no call was made */
-    text call;
-    double times, call_ns;
-    double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
-};
-
-struct before before_first_work(const struct run *run, const struct span *device);
 
 /* Returns, by stream, the number of its context; NONE: the stream is non-blocking, or its context
  * is not known. In one context, the legacy default stream and the blocking streams wait for each

@@ -7,6 +7,7 @@
 
 #include "tools/custream/flags.h"
 #include "tools/custream/mend/mend.h"
+#include "tools/custream/program.h"
 #include "tools/custream/trace/ends.h"
 #include "tools/custream/verdict.h"
 #include "shim/base/options.h"
@@ -38,12 +39,6 @@ static size_t stem_of(const char *path)
     return extension && extension > path ? (size_t)(extension - path) : strlen(path);
 }
 
-static bool is_same(int fd, const char *path)
-{
-    struct stat a, b;
-    return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 /* Opens a trace to which nobody writes: the library locks the file that it writes, and so does a
  * command that replaces the file. */
 static int trace_open(const char *path, bool in_place)
@@ -59,7 +54,7 @@ static int trace_open(const char *path, bool in_place)
     else if (flock(fd, (in_place ? LOCK_EX : LOCK_SH) | LOCK_NB) && errno == EWOULDBLOCK)
         complain(
             NAME, "%s: a process still writes to it; its file gets a whole end when it ends", path);
-    else if (!is_same(fd, path))
+    else if (!is_file_at(fd, path))
         complain(NAME, "%s: another file has come to this name meanwhile", path);
     else return fd;
     close(fd);
@@ -93,7 +88,7 @@ static bool is_better(const char *to, int trace)
 {
     struct trace_head own, its;
     const int fd = open(to, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    cJSON *trailer = fd >= 0 && !is_same(trace, to) ? finish_trailer(fd) : NULL;
+    cJSON *trailer = fd >= 0 && !is_file_at(trace, to) ? finish_trailer(fd) : NULL;
     const bool is = trailer && !cJSON_IsTrue(member_of(member_of(trailer, "totals"), "complete")) &&
                     has_all(trailer) && trace_head(trace, &own) && trace_head(fd, &its) &&
                     own.part == its.part && own.base == its.base;
@@ -180,7 +175,7 @@ static int recover(const struct request *request, const char *path)
         .request = request, .path = path, .to = to, .fd = trace_open(path, request->in_place)};
     if (subject.fd < 0) return STATUS_UNUSABLE;
     int status;
-    if (!request->in_place && is_same(subject.fd, to))
+    if (!request->in_place && is_file_at(subject.fd, to))
         status =
             complain(NAME, "%s%s: is the trace itself; --in-place puts the whole file in its place",
                 request->to ? "-o " : "", to);

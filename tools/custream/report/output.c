@@ -1,7 +1,7 @@
+#include "tools/custream/program.h"
 #include "tools/custream/report/inside.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- where the report goes --- */
@@ -17,13 +17,6 @@ int output_add(struct output *output, enum form form, const char *to)
             return complain(output->command, "%s and %s cannot both go to %s", names[other],
                 names[form], strcmp(to, "-") ? to : "standard output");
     return STATUS_OK;
-}
-
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat of_a, of_b;
-    return !stat(a, &of_a) && !stat(b, &of_b) && of_a.st_dev == of_b.st_dev &&
-           of_a.st_ino == of_b.st_ino;
 }
 
 static bool is_stdout(const char *to) { return to && !strcmp(to, "-"); }

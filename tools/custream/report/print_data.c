@@ -61,35 +61,29 @@ static void string_put(FILE *file, const char *text)
     free(quoted);
 }
 
-static void member_put(FILE *file, const struct column *column, const struct cell *cell)
-{
-    char exact[SHOWN_MAX];
-    string_put(file, column->key);
-    fputc(':', file);
-    if (column->unit == UNIT_TEXT) string_put(file, cell->text ? cell->text : "");
-    else fputs(isfinite(cell->number) ? value_exact(exact, cell->number) : "null", file);
-}
-
-static void json_table_put(FILE *file, const struct table *table)
-{
-    string_put(file, table->key);
-    fputs(":[", file);
-    for (size_t row = 0; row < table->row_count; row++) {
-        fputs(row ? ",\n{" : "\n{", file);
-        for (size_t c = 0; c < table->column_count; c++) {
-            if (c) fputc(',', file);
-            member_put(file, &table->columns[c], &table->cells[row * table->column_count + c]);
-        }
-        fputc('}', file);
-    }
-    fputc(']', file);
-}
-
 void json_tables_put(FILE *file, const struct report *report)
 {
     for (size_t t = 0; t < report->table_count; t++) {
+        const struct table *table = &report->tables[t];
         if (t) fputs(",\n", file);
-        json_table_put(file, &report->tables[t]);
+        string_put(file, table->key);
+        fputs(":[", file);
+        for (size_t row = 0; row < table->row_count; row++) {
+            fputs(row ? ",\n{" : "\n{", file);
+            for (size_t c = 0; c < table->column_count; c++) {
+                char exact[SHOWN_MAX];
+                const struct cell *cell = &table->cells[row * table->column_count + c];
+                if (c) fputc(',', file);
+                string_put(file, table->columns[c].key);
+                fputc(':', file);
+                if (table->columns[c].unit == UNIT_TEXT)
+                    string_put(file, cell->text ? cell->text : "");
+                else
+                    fputs(isfinite(cell->number) ? value_exact(exact, cell->number) : "null", file);
+            }
+            fputc('}', file);
+        }
+        fputc(']', file);
     }
 }
 

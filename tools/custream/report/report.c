@@ -26,13 +26,8 @@ struct request {
 
 /* --- options --- */
 
-static int section_add(struct request *request, const char *key)
-{
-    request->sections = array_room(request->sections, request->section_count,
-        &request->section_capacity, sizeof *request->sections);
-    request->sections[request->section_count++] = key;
-    return STATUS_OK;
-}
+#define SECTION_ADD(request, key) array_add((request)->sections, (request)->section_count, \
+    (request)->section_capacity, key)
 
 /* Checks what needs more than one option. */
 static int request_judge(struct request *request)
@@ -54,7 +49,7 @@ static int request_read(struct request *request, int argc, char **argv)
     while (status == STATUS_OK && (flag = flags_next(argc, argv, 0)) != -1) {
         if (flag == FLAG_FAIL_IF)
             status = conditions_add(&request->conditions, NAME, optarg, false);
-        else if (flag == FLAG_SECTION) status = section_add(request, optarg);
+        else if (flag == FLAG_SECTION) SECTION_ADD(request, optarg);
         else if (flag == FLAG_WHAT_IF)
             array_add(request->changes, request->change_count, request->change_capacity, optarg);
         else if (flag == FLAG_CRITICAL_PATH) request->path = true;
@@ -167,22 +162,17 @@ static int sections_judge(const struct request *request, const struct report *re
     return STATUS_OK;
 }
 
-/* Adds the tables that only options ask for. Without other sections, text shows these alone. */
-static int asked_put(struct request *request, struct made *made)
-{
-    const bool all = !request->section_count;
-    if (request->path) section_critical_path(&made->report, &made->model);
-    if (request->path && all) section_add(request, "critical_path");
-    if (!request->change_count) return STATUS_OK;
-    if (!section_what_if(
-            &made->report, &made->model, NAME, request->changes, request->change_count))
-        return STATUS_UNUSABLE;
-    return all ? section_add(request, "what_if") : STATUS_OK;
-}
-
 static int report_print(struct request *request, struct made *made)
 {
-    int status = asked_put(request, made);
+    /* Without other sections, text shows only the tables that options ask for. */
+    const bool all = !request->section_count;
+    int status = STATUS_OK;
+    if (request->path) section_critical_path(&made->report, &made->model);
+    if (request->path && all) SECTION_ADD(request, "critical_path");
+    if (request->change_count && !section_what_if(&made->report, &made->model, NAME,
+                                     request->changes, request->change_count))
+        return STATUS_UNUSABLE;
+    if (request->change_count && all) SECTION_ADD(request, "what_if");
     if (status == STATUS_OK) status = sections_judge(request, &made->report);
     struct print print = {.report = &made->report,
         .of = &made->model,

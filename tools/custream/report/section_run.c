@@ -81,6 +81,35 @@ static void missing_launches(struct line *m, const char *most, double count)
             count == 1 ? "launch without its kernel" : "launches without their kernels");
 }
 
+/* GPU work that has no times. */
+struct untimed {
+    /* sums over the parts; work that came in a later part counts too */
+    double without_times, launches;
+    double all;   /* without_times + launches, less such work, of all parts up to the newest one */
+    bool said;    /* the parts themselves tell `all` */
+    bool at_most; /* `all` may count work that came after the newest part */
+};
+
+static struct untimed parts_untimed(const struct run *run)
+{
+    struct untimed untimed = {0};
+    for (size_t i = 0; i < run->part_count; i++) {
+        const struct part *part = &run->parts[i];
+        const bool says = !isnan(part->untimed_in_all);
+        untimed.without_times += part->without_times;
+        untimed.launches += part->launches_without_kernel;
+        /* A later part takes back work that was missed in an earlier one and then came. A
+         * recovered part only repeats the number of the part before. */
+        const double sum = untimed.all + part->without_times + part->launches_without_kernel;
+        untimed.all = !says              ? sum
+                      : !part->recovered ? part->untimed_in_all
+                                         : fmax(sum, part->untimed_in_all);
+        untimed.said |= says;
+        untimed.at_most = !says || part->recovered || part->continues;
+    }
+    return untimed;
+}
+
 /* Tells how much is untimed, and of which kind if the parts tell that. */
 static void missing_untimed(struct line *m, const struct run *run)
 {
@@ -150,6 +179,17 @@ static void missing_lost(
     snprintf(elsewhere, sizeof elsewhere, "%s in parts that are not among the files",
         all - there == 1 ? one : many);
     missing_count(m, all - there, elsewhere, elsewhere);
+}
+
+/* Returns what was lost in the parts that are there. */
+static struct lost parts_lost(const struct run *run)
+{
+    struct lost lost = {0};
+    for (size_t i = 0; i < run->part_count; i++) {
+        lost.calls += run->parts[i].lost.calls;
+        lost.works += run->parts[i].lost.works;
+    }
+    return lost;
 }
 
 static const char *whole_of(struct report *report, const struct run *run)
@@ -238,6 +278,59 @@ static void run_table(struct report *report, const struct run *run)
 /* --- the devices --- */
 
 static double share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
+
+/* The time of a run before a device's first work, and the calls that the host was in meanwhile. */
+struct before {
+    double ns; /* counted from the first thing in the trace; NAN: earlier work may be missing */
+    /* the name of the calls that took longest, all threads summed; 0: no call was made */
+    text call;
+    double times, call_ns;
+    double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
+};
+
+/* Whether works or calls are missing in a time. */
+struct gone {
+    bool works, calls;
+};
+
+static struct gone gone_before(const struct run *run, int64_t until)
+{
+    struct gone gone = {0};
+    for (size_t i = 0; i < run->loss_count; i++) {
+        const struct loss *loss = &run->losses[i];
+        if (loss->begin >= until || loss->end <= run->begin) continue;
+        gone.works |= loss->no_times || loss->works;
+        gone.calls |= loss->closed || loss->calls;
+    }
+    return gone;
+}
+
+static struct before before_first_work(const struct run *run, const struct span *device)
+{
+    const int64_t first = device->begin;
+    const struct gone gone = gone_before(run, first);
+    struct before before = {
+        .ns = gone.works ? NAN : (double)(first - run->begin), .no_call_ns = NAN};
+    struct tallies calls = {0};
+    int64_t reached = run->begin,
+            none = 0; /* reached: the latest end of a call so far; none: ns in no call */
+    for (size_t c = 0; c < run->call_count && run->calls[c].begin < first; c++) {
+        const struct call *call = &run->calls[c];
+        const int64_t end = call->end < first ? call->end : first;
+        tally_add(tally_of(&calls, call->name), end - call->begin);
+        if (call->begin > reached) none += call->begin - reached;
+        if (end > reached) reached = end;
+    }
+    tallies_sort(&calls);
+    if (calls.count) {
+        before.call = (text)calls.rows[0].key;
+        before.times = (double)calls.rows[0].times;
+        before.call_ns = (double)calls.rows[0].total;
+    }
+    if (!gone.calls) before.no_call_ns = (double)(none + first - reached);
+    tallies_free(&calls);
+    return before;
+}
 
 static void device_put(struct table *table, const struct model *of, uint32_t d,
     const struct device_load *load, uint32_t works)

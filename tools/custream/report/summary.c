@@ -125,17 +125,6 @@ static void device_tell(
         line, " What the host did then: ", report_find(report, "idle_host"), device, doing_put);
 }
 
-/* Tells what the trace lacks, as column "whole" has it. */
-static bool missing_tell(struct line *line, const struct table *run)
-{
-    const char *whole = table_text(run, 0, "whole");
-    if (!*whole || !strcmp(whole, "yes")) return false;
-    if (!strcmp(whole, WHOLE_NOT_SAID))
-        line_add(line, "Whether anything is missing, " WHOLE_NOT_SAID ".");
-    else line_add(line, "Missing from the trace: %s.", whole);
-    return true;
-}
-
 bool summary_line(const struct report *report, size_t number, char text[SUMMARY_MAX])
 {
     const struct table *run = report_find(report, "run"), *devices = report_find(report, "devices");
@@ -146,7 +135,12 @@ bool summary_line(const struct report *report, size_t number, char text[SUMMARY_
     else if (number - runs < told) device_tell(&line, report, devices, number - runs);
     else if (number == runs + told && all > told)
         line_add(&line, "There are %zu more GPUs: --section=devices.", all - told);
-    else return number == runs + told + (all > told) && runs && missing_tell(&line, run);
+    else { /* what the trace lacks */ const char *whole = table_text(run, 0, "whole");
+        if (number != runs + told + (all > told) || !*whole || !strcmp(whole, "yes")) return false;
+        if (!strcmp(whole, WHOLE_NOT_SAID))
+            line_add(&line, "Whether anything is missing, " WHOLE_NOT_SAID ".");
+        else line_add(&line, "Missing from the trace: %s.", whole);
+    }
     return true;
 }
 

@@ -15,8 +15,6 @@ static int fail(struct reader *reader, const char *why)
     return -1;
 }
 
-static bool is_standard_input(const char *path) { return !strcmp(path, "-"); }
-
 bool reader_take(struct reader *reader, int fd)
 {
     struct stat about;
@@ -33,7 +31,7 @@ bool reader_open(struct reader *reader, const char *path)
 {
     static bool input_taken;
     *reader = (struct reader){0};
-    const bool is_input = is_standard_input(path);
+    const bool is_input = !strcmp(path, "-");
     if (is_input && input_taken) {
         fail(reader, "standard input can be read once");
         return false;
@@ -49,20 +47,6 @@ static int file_fill(struct reader *reader, const char **bytes, size_t *length)
     const int got = torn_next(&reader->torn, bytes, length);
     reader->cut = got <= 0 && reader->torn.cut;
     return got < 0 ? fail(reader, reader->torn.error) : got;
-}
-
-/* Whether the packets are one undamaged trace. False: `error` was set. */
-static bool packets_judge(struct reader *reader)
-{
-    const uint64_t damaged = pftrace_damaged(reader->packets),
-                   joined = pftrace_joined(reader->packets);
-    static const char two[] = "another trace, or a part of one, begins at byte %llu; allowed is "
-                              "one in a file, and 'custream merge' makes one of several";
-    static const char none[] = "damaged: no packet of Perfetto's format begins at byte %llu";
-    if (damaged || joined)
-        snprintf(reader->error, sizeof reader->error, damaged ? none : two,
-            (unsigned long long)(damaged ? damaged : joined));
-    return !damaged && !joined;
 }
 
 /* Whether the damage is only a tear: it is near the end of the file, and no packets follow. */
@@ -87,7 +71,18 @@ static bool packets_fill(struct reader *reader)
     size_t length;
     if (pftrace_damaged(reader->packets) && packets_tear(reader))
         return pftrace_end(reader->packets), true;
-    if (!packets_judge(reader)) return reader->broken = true, false;
+    const uint64_t damaged = pftrace_damaged(reader->packets),
+                   joined = pftrace_joined(reader->packets);
+    if (damaged)
+        snprintf(reader->error, sizeof reader->error,
+            "damaged: no packet of Perfetto's format begins at byte %llu",
+            (unsigned long long)damaged);
+    else if (joined)
+        snprintf(reader->error, sizeof reader->error,
+            "another trace, or a part of one, begins at byte %llu; allowed is one in a file, and "
+            "'custream merge' makes one of several",
+            (unsigned long long)joined);
+    if (damaged || joined) return reader->broken = true, false;
     if (reader->over) return false;
     const int got = file_fill(reader, &bytes, &length);
     if (got < 0 && !reader->cut) return reader->broken = true, false;

@@ -343,7 +343,7 @@ static void fact_tell(struct reading *r, yyjson_val *value)
     else return;
     if (fact.value && !strcmp(r->path, "metadata.tool"))
         r->ours = !strncmp(text_of(r->texts, fact.value), "custream ", 9);
-    r->sink->fact(r->sink->of, &fact);
+    if (r->sink->fact) r->sink->fact(r->sink->of, &fact);
 }
 
 static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsigned depth);
