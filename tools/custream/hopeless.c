@@ -110,20 +110,6 @@ static bool library_hopeless(enum cs_option id, const char *path)
     return error;
 }
 
-static bool plugins_hopeless(const char *list)
-{
-    char path[PATH_MAX];
-    for (const char *rest = list; *rest; rest += *rest == ':') {
-        const size_t n = strcspn(rest, ":");
-        if (n < sizeof path && n) {
-            snprintf(path, sizeof path, "%.*s", (int)n, rest);
-            if (library_hopeless(CS_OPTION_PLUGIN, path)) return true;
-        }
-        rest += n;
-    }
-    return false;
-}
-
 /* --- options that cancel each other --- */
 
 /* Option `id` with `value` does nothing beside option `by` with `other`. NULL stands for any value
@@ -193,9 +179,16 @@ bool run_hopeless(const struct cs_settled *settled, bool reports)
         fputs(": nothing is recorded\n", stderr);
         return true;
     }
-    return options_cancel(settled) || file_hopeless(settled, CS_OPTION_TRACE) ||
-           file_hopeless(settled, CS_OPTION_METRICS) ||
-           plugins_hopeless(settled->value[CS_OPTION_PLUGIN]) ||
-           (*settled->value[CS_OPTION_CUPTI] &&
-               library_hopeless(CS_OPTION_CUPTI, settled->value[CS_OPTION_CUPTI]));
+    if (options_cancel(settled) || file_hopeless(settled, CS_OPTION_TRACE) ||
+        file_hopeless(settled, CS_OPTION_METRICS))
+        return true;
+    char path[PATH_MAX];
+    for (const char *rest = settled->value[CS_OPTION_PLUGIN]; *rest; rest += *rest == ':') {
+        const size_t n = strcspn(rest, ":");
+        snprintf(path, sizeof path, "%.*s", (int)n, rest);
+        if (n && n < sizeof path && library_hopeless(CS_OPTION_PLUGIN, path)) return true;
+        rest += n;
+    }
+    return *settled->value[CS_OPTION_CUPTI] &&
+           library_hopeless(CS_OPTION_CUPTI, settled->value[CS_OPTION_CUPTI]);
 }

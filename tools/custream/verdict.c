@@ -56,18 +56,11 @@ static const char *list_of(char *text, size_t size, const cJSON *names)
     return n ? text : NULL;
 }
 
-/* Whether whole rings were added to the trace. If bytes were cut off, the rings are damaged. */
-static bool has_all_calls(const cJSON *totals)
-{
-    const cJSON *recovered = member_of(totals, "recovered");
-    return member_of(recovered, "rows") && !count(recovered, "cut_bytes") &&
-           !member_of(recovered, "threads_not_kept") && !member_of(totals, "no_memory_for");
-}
-
 void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, size_t size)
 {
     const cJSON *totals = member_of(trailer, "totals"),
                 *not_written = member_of(totals, "not_written"), *gpu = member_of(totals, "gpu");
+    const cJSON *recovered = member_of(totals, "recovered");
     const char *source = text_member(gpu, "source");
     *verdict = (struct cs_verdict){
         .calls = in_all(totals, "calls_in_all_parts", count(totals, "calls")),
@@ -78,8 +71,11 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
         .complete = !cJSON_IsFalse(member_of(totals, "complete")),
         .ended = text_member(totals, "ended"),
         .ended_by = text_member(totals, "ended_by"),
-        .recovered = member_of(totals, "recovered"),
-        .all_calls = has_all_calls(totals),
+        .recovered = recovered,
+        /* Whole rings were added. If bytes were cut off, they are damaged. */
+        .all_calls = member_of(recovered, "rows") && !count(recovered, "cut_bytes") &&
+                     !member_of(recovered, "threads_not_kept") &&
+                     !member_of(totals, "no_memory_for"),
         .calls_not_written = count(not_written, "calls"),
         .work_not_written = count(not_written, "gpu_work"),
         .no_memory_for = list_of(room, size, member_of(totals, "no_memory_for")),

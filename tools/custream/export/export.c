@@ -83,18 +83,6 @@ static void work_row(struct export *of, const struct trace_row *row)
     }
 }
 
-static void wait_row(struct export *of, const struct trace_row *row)
-{
-    if (is_gpu(row)) {
-        batch_put(COLUMN_WAITS_device, row->gpu);
-        put_number(COLUMN_WAITS_stream, row, KEY_CS_STREAM);
-    } else {
-        put_number(COLUMN_WAITS_process, row, KEY_PID);
-        put_number(COLUMN_WAITS_thread, row, KEY_TID);
-    }
-    row_end(of, TABLE_WAITS, row);
-}
-
 static void range_row(struct export *of, const struct trace_row *row, enum word kind)
 {
     batch_put_text(COLUMN_RANGES_kind, of->words[kind]);
@@ -167,9 +155,16 @@ static void slice_row(struct export *of, const struct trace_row *row)
     else if (cat == words[WORD_CALLBACK]) call_row(of, row, WORD_IS_CALLBACK);
     else if (cat >= words[WORD_KERNEL] && cat <= words[WORD_SPAN_OF_WORK]) work_row(of, row);
     else if (cat == words[WORD_SYNC] ||
-             (cat == words[WORD_DEPENDENCY] && row_word(row, KEY_NAME) == words[WORD_WAKE_UP]))
-        wait_row(of, row);
-    else if (cat == words[WORD_RANGE]) range_row(of, row, WORD_IS_RANGE);
+             (cat == words[WORD_DEPENDENCY] && row_word(row, KEY_NAME) == words[WORD_WAKE_UP])) {
+        if (is_gpu(row)) {
+            batch_put(COLUMN_WAITS_device, row->gpu);
+            put_number(COLUMN_WAITS_stream, row, KEY_CS_STREAM);
+        } else {
+            put_number(COLUMN_WAITS_process, row, KEY_PID);
+            put_number(COLUMN_WAITS_thread, row, KEY_TID);
+        }
+        row_end(of, TABLE_WAITS, row);
+    } else if (cat == words[WORD_RANGE]) range_row(of, row, WORD_IS_RANGE);
     else if (cat == words[WORD_LOSS]) row_end(of, TABLE_LOSSES, row);
 }
 

@@ -16,13 +16,6 @@ struct functions {
     size_t count, capacity;
 };
 
-/* Whether the function is the CUDA runtime's, by the names of NVIDIA's build. */
-static bool is_runtimes(const char *name)
-{
-    return !strncmp(name, "libcudart_static_", 17) || !strncmp(name, "cuda", 4) ||
-           !strncmp(name, "__cuda", 6);
-}
-
 static void functions_take(void *of, const struct section *section)
 {
     struct functions *functions = of;
@@ -33,9 +26,10 @@ static void functions_take(void *of, const struct section *section)
         const char *name = elf_strptr(section->file->elf, section->about.sh_link, symbol.st_name);
         if (!name || symbol.st_shndx == SHN_UNDEF || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
             continue;
+        const bool runtime = !strncmp(name, "libcudart_static_", 17) || !strncmp(name, "cuda", 4) ||
+                             !strncmp(name, "__cuda", 6);
         array_add(functions->at, functions->count, functions->capacity,
-            (struct function){
-                symbol.st_value, symbol.st_value + symbol.st_size, name, is_runtimes(name)});
+            (struct function){symbol.st_value, symbol.st_value + symbol.st_size, name, runtime});
     }
 }
 
@@ -122,24 +116,18 @@ static void version_take(void *of, const struct section *section)
     }
 }
 
-static unsigned version_of(const struct elf_file *file)
-{
-    struct versions *versions = array_zeros(1, sizeof *versions);
-    unsigned best = 0, most = 1;
-    sections_each(file, version_take, versions);
-    for (unsigned i = 0; i < VERSIONS; i++)
-        if (versions->stored[i] && versions->passed[i] > most)
-            best = VERSION_LEAST + 10 * i, most = versions->passed[i];
-    free(versions);
-    return best;
-}
-
 void code_read(struct elf_file *file)
 {
     struct image *image = file->image;
     struct functions functions = {0};
     if (!image->carries_cudart && !image->is_cudart) return;
-    image->cudart_version = version_of(file);
+    struct versions *versions = array_zeros(1, sizeof *versions);
+    unsigned most = 1;
+    sections_each(file, version_take, versions);
+    for (unsigned i = 0; i < VERSIONS; i++)
+        if (versions->stored[i] && versions->passed[i] > most)
+            image->cudart_version = VERSION_LEAST + 10 * i, most = versions->passed[i];
+    free(versions);
     if (!image->carries_cudart) return;
     sections_each(file, functions_take, &functions);
     if (functions.count) {

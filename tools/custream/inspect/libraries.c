@@ -155,19 +155,6 @@ static struct loaded *room_for_one(struct tree *tree)
     return memset(&tree->loaded[tree->count], 0, sizeof *tree->loaded);
 }
 
-/* Whether a library with this name is loaded already, or known to be missing. As for the loader, a
- * library has two names: the name by which it was needed, and its SONAME. */
-static bool is_loaded(const struct tree *tree, const char *name)
-{
-    for (size_t i = 0; i < tree->count; i++) {
-        const struct loaded *loaded = &tree->loaded[i];
-        if ((loaded->name && !strcmp(loaded->name, name)) ||
-            (loaded->image.soname && !strcmp(loaded->image.soname, name)))
-            return true;
-    }
-    return strings_have(&tree->missing, name);
-}
-
 static void load(struct tree *tree, const char *name, size_t by)
 {
     struct search search = {.tree = tree,
@@ -175,7 +162,14 @@ static void load(struct tree *tree, const char *name, size_t by)
         .machine = tree->loaded[0].image.machine,
         .bits = tree->loaded[0].image.bits};
     char error[256];
-    if (is_loaded(tree, name)) return;
+    /* A library has two names: the name by which it was needed, and its SONAME. */
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct loaded *is = &tree->loaded[i];
+        if ((is->name && !strcmp(is->name, name)) ||
+            (is->image.soname && !strcmp(is->image.soname, name)))
+            return;
+    }
+    if (strings_have(&tree->missing, name)) return;
     if (!find(&search, by)) {
         strings_add(&tree->missing, name);
         return;

@@ -14,15 +14,6 @@ static const char *version_text(unsigned version, char room[16])
     return room;
 }
 
-static const struct loaded *loaded_as(const struct tree *tree, const char *name)
-{
-    for (size_t i = 1; i < tree->count; i++)
-        if (!strcmp(tree->loaded[i].name, name) ||
-            (tree->loaded[i].image.soname && !strcmp(tree->loaded[i].image.soname, name)))
-            return &tree->loaded[i];
-    return NULL;
-}
-
 void reach_of(const struct tree *tree, size_t place, struct strings *ways)
 {
     const struct image *image = &tree->loaded[place].image;
@@ -36,11 +27,16 @@ void reach_of(const struct tree *tree, size_t place, struct strings *ways)
             version_text(image->cudart_version, version));
     for (size_t i = 0; i < image->needed.count; i++) {
         const char *name = image->needed.at[i];
-        const struct loaded *found = loaded_as(tree, name);
+        unsigned cudart = 0; /* the version of the runtime that was found by this name */
+        for (size_t l = tree->count; l-- > 1;) {
+            const struct loaded *is = &tree->loaded[l];
+            if (!strcmp(is->name, name) || (is->image.soname && !strcmp(is->image.soname, name)))
+                cudart = is->image.cudart_version;
+        }
         if (!strncmp(name, "libcuda.so", 10)) strings_print(ways, "linked to the driver, %s", name);
         else if (!strncmp(name, "libcudart", 9))
             strings_print(ways, "linked to the shared CUDA runtime%s, %s",
-                version_text(found ? found->image.cudart_version : 0, version), name);
+                version_text(cudart, version), name);
     }
     if (image->carries_cudart || image->is_cudart || image->is_libcuda || !image->opens) return;
     if (image->names_libcuda)

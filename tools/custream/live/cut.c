@@ -166,18 +166,6 @@ static bool copy_bytes(int from, int to, off_t at, off_t end)
     return true;
 }
 
-/* Whether nobody wrote between `before` and `after`. File times go in steps, so a file that was
- * written just now may change again under the same time. With `patient`, the last write must
- * therefore be older than such a step. */
-static bool is_at_rest(const struct stat *before, const struct stat *after, bool patient)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const int64_t written = ns_of(after->st_mtim);
-    return before->st_size == after->st_size && ns_of(before->st_mtim) == written &&
-           (!patient || ns_of(now) - written > 2 * PAUSE_NS);
-}
-
 /* Copies the file as it is at one moment. The first `events_end` bytes never change; the rest is
  * copied again until nobody writes meanwhile. Returns the open copy, or -1 with errno. */
 static int snapshot(int file, const struct extract *extract, const char *to)
@@ -198,7 +186,14 @@ static int snapshot(int file, const struct extract *extract, const char *to)
             break;
         good = !ftruncate(fd, sure) && copy_bytes(file, fd, sure, before.st_size) &&
                !fstat(file, &after);
-        done = good && is_at_rest(&before, &after, try < TRIES / 2);
+        if (!good) break;
+        /* Nobody wrote meanwhile. File times go in steps, so a file that was written just now may
+         * change again under the same time: at first, the last write must be older than a step. */
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        const int64_t written = ns_of(after.st_mtim);
+        done = before.st_size == after.st_size && ns_of(before.st_mtim) == written &&
+               (try >= TRIES / 2 || ns_of(now) - written > 2 * PAUSE_NS);
     }
     if (good) errno = left < 0 ? EFBIG : EBUSY;
     if (done && extract_is(file, extract)) return fd;

@@ -179,13 +179,6 @@ struct counts {
     bool unknown, partly;
 };
 
-static void counts_add(struct counts *counts, const struct recording *r)
-{
-    counts->calls += r->ended.recorded - r->begun.recorded;
-    counts->works += r->ended.works - r->begun.works;
-    counts->lost += r->ended.lost - r->begun.lost;
-}
-
 struct counting {
     struct texts texts;
     struct counts counts;
@@ -277,9 +270,13 @@ static void closing_print(const struct recording *all, size_t count, const char 
         const struct recording *r = &all[i];
         struct counts own = {0};
         sum.partly |= r->partly;
-        if (to && told) counts_add(&sum, r);
+        struct counts *counts = to ? &sum : &own;
+        if (told || (!to && r->state == TOLD)) {
+            counts->calls += r->ended.recorded - r->begun.recorded;
+            counts->works += r->ended.works - r->begun.works;
+            counts->lost += r->ended.lost - r->begun.lost;
+        }
         if (to || r->state != TOLD) continue;
-        counts_add(&own, r);
         if (count > 1) printf("%d (%s): ", r->listener->peer.pid, r->listener->command);
         counts_print(r->ended.trace, &own);
         printf(".%s Open it: custream open ", r->ended.recording ? " It goes on recording." : "");

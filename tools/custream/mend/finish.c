@@ -95,19 +95,6 @@ static struct rings *rings_of(int fd, int memfd, bool *all)
     return NULL;
 }
 
-/* Writes what ended the process into a trailer that says that the trace is incomplete, but not
- * why. */
-static void say_by(int fd, struct trailer *trailer, const char *by, bool all)
-{
-    static const char *const none[] = {"cut_bytes", "rows", "left_out"};
-    cJSON *totals = cJSON_GetObjectItemCaseSensitive(trailer->value, "totals");
-    if (!cJSON_IsFalse(member_of(totals, "complete")) || member_of(totals, "ended_by")) return;
-    json_add(totals, "ended_by", cJSON_CreateString(by));
-    cJSON *recovered = all ? json_add(totals, "recovered", cJSON_CreateObject()) : NULL;
-    for (size_t i = 0; all && i < CS_COUNT(none); i++) json_add_number(recovered, none[i], 0);
-    trailer_replace(fd, trailer);
-}
-
 static cJSON *finish_open(const char *path, int fd, const char *by, int memfd)
 {
     bool all = false;
@@ -118,7 +105,17 @@ static cJSON *finish_open(const char *path, int fd, const char *by, int memfd)
     rings_close(rings);
     cJSON_Delete(last);
     if (value) return value;
-    if (trailer_read(fd, &trailer) && by) say_by(fd, &trailer, by, all);
+    const bool whole = trailer_read(fd, &trailer);
+    cJSON *totals = whole ? cJSON_GetObjectItemCaseSensitive(trailer.value, "totals") : NULL;
+    /* The trailer says that the trace is incomplete, but not why. */
+    if (whole && by && cJSON_IsFalse(member_of(totals, "complete")) &&
+        !member_of(totals, "ended_by")) {
+        static const char *const none[] = {"cut_bytes", "rows", "left_out"};
+        json_add(totals, "ended_by", cJSON_CreateString(by));
+        cJSON *recovered = all ? json_add(totals, "recovered", cJSON_CreateObject()) : NULL;
+        for (size_t i = 0; all && i < CS_COUNT(none); i++) json_add_number(recovered, none[i], 0);
+        trailer_replace(fd, &trailer);
+    }
     value = trailer_finish(&trailer);
     return value || !by ? value : mend(path, fd, by, NULL, NULL);
 }

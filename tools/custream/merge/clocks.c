@@ -18,19 +18,6 @@ static bool number_of(yyjson_val *value, double most, double *number)
     return yyjson_is_num(value) && fabs(*number) <= most;
 }
 
-static bool jumps_of(yyjson_val *jumps, struct clock *clock)
-{
-    yyjson_val *jump;
-    size_t i, count;
-    yyjson_arr_foreach(jumps, i, count, jump) {
-        if (i == CLOCK_JUMPS) return false;
-        if (!number_of(yyjson_arr_get(jump, 0), MOMENT_MOST, &clock->jumps[i].at_ns)) return false;
-        if (!number_of(yyjson_arr_get(jump, 1), AHEAD_MOST, &clock->jumps[i].size_ns)) return false;
-        clock->jump_count++;
-    }
-    return yyjson_is_arr(jumps);
-}
-
 static bool clock_read(yyjson_val *in, struct clock *clock)
 {
     double rank, collectives;
@@ -47,7 +34,16 @@ static bool clock_read(yyjson_val *in, struct clock *clock)
     if (rank < 0 || clock->error_ns < 0) return false;
     clock->rank = (uint64_t)rank;
     clock->known = collectives > 0;
-    return jumps_of(yyjson_obj_get(in, "jumps"), clock);
+    yyjson_val *jumps = yyjson_obj_get(in, "jumps"), *jump;
+    size_t i, count;
+    yyjson_arr_foreach(jumps, i, count, jump) {
+        if (i == CLOCK_JUMPS ||
+            !number_of(yyjson_arr_get(jump, 0), MOMENT_MOST, &clock->jumps[i].at_ns) ||
+            !number_of(yyjson_arr_get(jump, 1), AHEAD_MOST, &clock->jumps[i].size_ns))
+            return false;
+        clock->jump_count++;
+    }
+    return yyjson_is_arr(jumps);
 }
 
 COMPARES(by_rank, struct clock, ORDER(a->rank, b->rank))

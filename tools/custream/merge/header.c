@@ -18,20 +18,6 @@ static void member_put(struct rope *to, const char *name, yyjson_val *value)
 
 static const char *const flag[] = {"false", "true"};
 
-/* Returns the two largest clock errors added: both clocks of a comparison may be wrong. */
-static uint64_t error_of(const struct plan *plan, bool *unknown)
-{
-    uint64_t most = 0, next = 0;
-    *unknown = false;
-    for (size_t p = 0; p < plan->process_count; p++) {
-        const struct process *process = &plan->processes[p];
-        *unknown |= !process->has_error;
-        if (process->error_ns > most) next = most, most = process->error_ns;
-        else if (process->error_ns > next) next = process->error_ns;
-    }
-    return most + next;
-}
-
 static void clocks_put(struct rope *to, const struct plan *plan)
 {
     static const char by_start[] =
@@ -45,13 +31,19 @@ static void clocks_put(struct rope *to, const struct plan *plan)
                                   "most, if nobody has set its clock between their starts; times "
                                   "of several hosts are as good as their "
                                   "clocks were synchronised";
-    bool unknown;
-    const uint64_t error = error_of(plan, &unknown);
+    uint64_t most = 0, next = 0; /* the two largest errors: both clocks may be wrong */
+    bool unknown = false;
+    for (size_t p = 0; p < plan->process_count; p++) {
+        const struct process *process = &plan->processes[p];
+        unknown |= !process->has_error;
+        if (process->error_ns > most) next = most, most = process->error_ns;
+        else if (process->error_ns > next) next = process->error_ns;
+    }
     if (plan->align_start) return rope_print(to, "\"align\":\"start\",\"clocks\":\"%s\"", by_start);
     rope_print(to,
         "\"align\":\"%s\",\"clock_error_ns\":%" PRIu64
         ",\"clock_error_unknown\":%s,\"clocks\":\"%s\"",
-        plan->clocks.count ? "clocks" : "clock", error, flag[unknown],
+        plan->clocks.count ? "clocks" : "clock", most + next, flag[unknown],
         plan->clocks.count ? by_fleet : by_wall);
 }
 

@@ -14,20 +14,6 @@ struct request {
     size_t file_count;
 };
 
-static int window_read(struct plan *plan, const char *text)
-{
-    const char *at = text;
-    plan->windowed = true;
-    const bool begins = duration_read(at, &at, &plan->window[0]) && *at == ',';
-    if (begins && duration_read(at + 1, &at, &plan->window[1]) && !*at &&
-        plan->window[0] < plan->window[1])
-        return STATUS_OK;
-    return complain(NAME,
-        "--window='%s': FROM,TO are wanted, from the first event on, in seconds or with a unit (s, "
-        "ms, us, ns): 1.5,2 or 20ms,30ms",
-        text);
-}
-
 static int request_read(struct request *request, int argc, char **argv)
 {
     const char *clocks = NULL;
@@ -40,8 +26,17 @@ static int request_read(struct request *request, int argc, char **argv)
             const bool good = request->plan.align_start || !strcmp(optarg, "clock");
             status =
                 good ? STATUS_OK : complain(NAME, "--align='%s': it is clock or start", optarg);
-        } else if (flag == FLAG_WINDOW) status = window_read(&request->plan, optarg);
-        else if (flag == FLAG_CLOCKS) clocks = optarg;
+        } else if (flag == FLAG_WINDOW) {
+            const char *at = optarg;
+            int64_t *window = request->plan.window;
+            request->plan.windowed = true;
+            const bool begins = duration_read(at, &at, &window[0]) && *at == ',';
+            if (!begins || !duration_read(at + 1, &at, &window[1]) || *at || window[0] >= window[1])
+                return complain(NAME,
+                    "--window='%s': FROM,TO are wanted, from the first event on, in seconds or "
+                    "with a unit (s, ms, us, ns): 1.5,2 or 20ms,30ms",
+                    optarg);
+        } else if (flag == FLAG_CLOCKS) clocks = optarg;
         else if (flag == FLAG_RANGE) request->plan.range = optarg;
         else if (flag == FLAG_FROM_BYTE) {
             char *end;

@@ -393,15 +393,6 @@ static bool times_settle(struct plan *plan)
 
 /* --- names and pids --- */
 
-static const char *host_name(const struct plan *plan, size_t process)
-{
-    for (size_t i = 0; i < plan->file_count; i++)
-        for (size_t g = 0; plan->files[i].process == process && g < plan->files[i].group_count; g++)
-            if (!plan->files[i].groups[g].gpu && plan->files[i].groups[g].name)
-                return plan->files[i].groups[g].name;
-    return "\"process\"";
-}
-
 /* Returns how many bytes of a JSON string are shown, counted from behind its first quote: at most
  * 80, with no character or escape cut in half. */
 static int label_length(const char *name)
@@ -420,7 +411,11 @@ static void labels_settle(struct plan *plan)
 {
     for (size_t p = 0; p < plan->process_count; p++) {
         struct process *process = &plan->processes[p];
-        const char *name = host_name(plan, p);
+        const char *name = "\"process\""; /* of the host */
+        for (size_t i = plan->file_count; i-- > 0;)
+            for (size_t g = plan->files[i].process == p ? plan->files[i].group_count : 0; g-- > 0;)
+                if (!plan->files[i].groups[g].gpu && plan->files[i].groups[g].name)
+                    name = plan->files[i].groups[g].name;
         if (plan->ranked)
             snprintf(process->label, sizeof process->label, "rank %llu",
                 (unsigned long long)process->rank);

@@ -241,21 +241,10 @@ static void order_wait(struct order *o, uint32_t index)
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
 }
 
-static void order_host_function(struct order *o, uint32_t index)
-{
-    const struct call *call = &o->run->calls[index];
-    if (!o->callback_of || o->callback_of[index] == NONE) return;
-    const int64_t end = o->run->callbacks[o->callback_of[index]].end;
-    struct front *front = &o->fronts[call->stream];
-    front->own = later(
-        front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION, no_value});
-    front->own.value = front->event.value = no_value;
-    enqueue(o, call->stream, front->own);
-}
-
 static void order_call(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
+    struct front *front = call->stream == NONE ? NULL : &o->fronts[call->stream];
     if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
     if (call->works && call->stream != NONE) {
         order_works(o, call);
@@ -270,7 +259,12 @@ static void order_call(struct order *o, uint32_t index)
             order_wait(o, index);
         break;
     case CS_KIND_HOSTFN:
-        if (call->stream != NONE) order_host_function(o, index);
+        if (call->stream == NONE || !o->callback_of || o->callback_of[index] == NONE) break;
+        const int64_t end = o->run->callbacks[o->callback_of[index]].end;
+        front->own = later(
+            front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION, no_value});
+        front->own.value = front->event.value = no_value;
+        enqueue(o, call->stream, front->own);
         break;
     case CS_KIND_MEMOP:
         if (call->stream == NONE || !call_how(call, CS_HOW_WAITS)) break;
@@ -283,17 +277,6 @@ static void order_call(struct order *o, uint32_t index)
 
 /* --- the pass over all calls --- */
 
-static void domains_make(struct order *o)
-{
-    uint32_t *of = legacy_domains(o->run, &o->domain_count);
-    o->domains = array_zeros(o->domain_count, sizeof *o->domains);
-    for (size_t d = 0; d < o->domain_count; d++)
-        o->domains[d] = (struct domain){{nothing, NONE}, {nothing, NONE}};
-    for (size_t s = 0; s < o->run->stream_count; s++)
-        o->fronts[s] = (struct front){nothing, nothing, of[s]};
-    free(of);
-}
-
 struct hold *order_make(const struct run *run)
 {
     struct order o = {.run = run,
@@ -303,7 +286,13 @@ struct hold *order_make(const struct run *run)
     for (size_t i = 0; i < run->work_count; i++)
         o.holds[i] = (struct hold){
             run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};
-    domains_make(&o);
+    uint32_t *of = legacy_domains(run, &o.domain_count);
+    o.domains = array_zeros(o.domain_count, sizeof *o.domains);
+    for (size_t d = 0; d < o.domain_count; d++)
+        o.domains[d] = (struct domain){{nothing, NONE}, {nothing, NONE}};
+    for (size_t s = 0; s < run->stream_count; s++)
+        o.fronts[s] = (struct front){nothing, nothing, of[s]};
+    free(of);
     for (size_t i = 0; i < run->call_count; i++) order_call(&o, (uint32_t)i);
     numbers_free(&o.events);
     free_all(o.records, o.domains, o.fronts, o.callback_of);

@@ -233,16 +233,6 @@ static bool is_over(const struct queues *q, uint32_t stream)
     return queue_legacy(q, stream, 0) == NONE;
 }
 
-static void go_on(struct queues *q)
-{
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (uint32_t s = 0; s < q->run->stream_count; s++)
-            for (; queue_is_open(q, s) && is_over(q, s); moved = true)
-                end_until(q, s, q->done[s] + 1);
-    }
-}
-
 /* --- all queues --- */
 
 static void queues_make(struct queues *q, const struct run *run)
@@ -263,7 +253,12 @@ static void queues_make(struct queues *q, const struct run *run)
         for (uint32_t n = 0; n < queue_length(q, s); n++) q->place[queue_call(q, s, n)] = n;
     }
     pass_over(q);
-    go_on(q);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t s = 0; s < run->stream_count; s++)
+            for (; queue_is_open(q, s) && is_over(q, s); moved = true)
+                end_until(q, s, q->done[s] + 1);
+    }
 }
 
 /* --- unfinished --- */
@@ -341,18 +336,6 @@ struct walk {
     size_t length;
 };
 
-/* Returns the first row for which `row` waits and that is not known to be free; NONE. */
-static uint32_t next_of(const struct walk *w, uint32_t row)
-{
-    const struct unfinished_stream *r = &w->of->streams[row];
-    for (uint32_t s = r->on; s != NONE;
-        s = r->by == HELD_BY_LEGACY ? queue_legacy(w->q, r->stream, s + 1) : NONE) {
-        const uint32_t next = w->of->row_of[s];
-        if (next != NONE && w->marks[next] != MARK_FREE) return next;
-    }
-    return NONE;
-}
-
 static void path_put(struct walk *w, uint32_t row)
 {
     w->marks[row] = MARK_PATH;
@@ -363,7 +346,14 @@ static void walk_from(struct walk *w, uint32_t row)
 {
     w->length = 0;
     for (path_put(w, row); w->length;) {
-        const uint32_t at = w->path[w->length - 1], next = next_of(w, at);
+        const uint32_t at = w->path[w->length - 1];
+        const struct unfinished_stream *r = &w->of->streams[at];
+        uint32_t next = NONE; /* the first row for which this one waits and that may not be free */
+        for (uint32_t s = r->on; s != NONE && next == NONE;
+            s = r->by == HELD_BY_LEGACY ? queue_legacy(w->q, r->stream, s + 1) : NONE) {
+            next = w->of->row_of[s];
+            if (next != NONE && w->marks[next] == MARK_FREE) next = NONE;
+        }
         if (next == NONE) w->marks[at] = MARK_FREE, w->length--;
         else if (w->marks[next] == MARK_NEW) path_put(w, next);
         else {

@@ -168,25 +168,17 @@ static int64_t called_at(const struct run *run, const struct work *work)
     return work->call == NONE ? work->begin : run->calls[work->call].begin;
 }
 
-/* Returns the time from the first call that makes work to the end of all work; without work, that
- * of the run. */
-static struct steady work_span(const struct run *run)
-{
-    struct steady span = {INT64_MAX, INT64_MIN};
-    if (!run->work_count) return (struct steady){run->begin, run->end};
-    for (size_t i = 0; i < run->work_count; i++) {
-        const struct work *work = &run->works[i];
-        if (called_at(run, work) < span.begin) span.begin = called_at(run, work);
-        if (work->end > span.end) span.end = work->end;
-    }
-    return span;
-}
-
 struct steady steady_part(const struct run *run)
 {
     enum { LEAST = 10, PART = 10 /* it took a tenth of the time of the one that took most */ };
     struct tallies kernels = {0};
-    struct steady steady = work_span(run);
+    struct steady steady = {
+        run->work_count ? INT64_MAX : run->begin, run->work_count ? INT64_MIN : run->end};
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        if (called_at(run, work) < steady.begin) steady.begin = called_at(run, work);
+        if (work->end > steady.end) steady.end = work->end;
+    }
     for (size_t i = 0; i < run->work_count; i++)
         if (is_computing(&run->works[i]))
             tally_add(

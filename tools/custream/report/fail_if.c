@@ -114,25 +114,19 @@ static bool read_value(struct condition *condition, const char *at, char error[C
         condition->name, allowed[metric][change]);
 }
 
-/* Finds a metric by its name, which may lack the ending "_ns" of its key, as "wall" does. */
-static bool find_metric(struct condition *condition)
-{
-    char *end = condition->name + strlen(condition->name);
-    if (metric_find(condition->name, &condition->metric)) return true;
-    if (end + sizeof "_ns" > condition->name + sizeof condition->name) return false;
-    strcpy(end, "_ns");
-    if (metric_find(condition->name, &condition->metric)) return true;
-    *end = 0;
-    return false;
-}
-
 static bool condition_read(
     struct condition *condition, const char *text, bool compares, char error[CONDITION_MAX])
 {
     *condition = (struct condition){.text = text};
     const char *at = read_name(condition, text);
     if (!strcmp(condition->name, "finding")) return read_finding(condition, at, error);
-    if (!find_metric(condition)) {
+    /* The name may lack the ending "_ns" of its key, as "wall" does. */
+    char with_ns[sizeof condition->name + 4];
+    snprintf(with_ns, sizeof with_ns, "%s_ns", condition->name);
+    if (!metric_find(condition->name, &condition->metric) &&
+        strlen(with_ns) < sizeof condition->name && metric_find(with_ns, &condition->metric))
+        strcpy(condition->name, with_ns);
+    else if (!metric_find(condition->name, &condition->metric)) {
         char keys[CONDITION_MAX / 2 + 128];
         metric_keys(keys, sizeof keys);
         return refuse(error, "no metric '%s'; allowed: finding ID, %s", condition->name, keys);

@@ -42,21 +42,6 @@ struct pidfd_info_64 {
 #define SO_PEERPIDFD 77
 #endif
 
-/* Opens the pidfd and the stat file, which tell how the process ends. The pidfd of the socket
- * (Linux 6.5) never means a later process with the same number. From Linux 6.16 on, the socket of a
- * dead process has a pidfd too. */
-static struct ending ending_of(int socket, pid_t pid)
-{
-    char file[64];
-    struct ending ending = {.pidfd = -1};
-    if (getsockopt(
-            socket, SOL_SOCKET, SO_PEERPIDFD, &ending.pidfd, &(socklen_t){sizeof ending.pidfd}))
-        ending.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    snprintf(file, sizeof file, "/proc/%d/stat", (int)pid);
-    ending.stat = open(file, O_RDONLY | O_CLOEXEC);
-    return ending;
-}
-
 /* Reads the exit status from /proc/PID/stat, whose last field has it until the parent waits. The
  * field is 0 while threads still end, and means something else in a stopped process. */
 static void look(struct ending *ending, bool over)
@@ -178,8 +163,17 @@ static bool take_in(int listener)
         free(process);
         return fd >= 0;
     }
-    *process = (struct process){
-        .fd = fd, .pid = pid, .folder = -1, .rings = -1, .ending = ending_of(fd, pid)};
+    *process =
+        (struct process){.fd = fd, .pid = pid, .folder = -1, .rings = -1, .ending = {.pidfd = -1}};
+    /* The pidfd of the socket (Linux 6.5) never means a later process with the same number. From
+     * Linux 6.16 on, the socket of a dead process has a pidfd too. */
+    struct ending *ending = &process->ending;
+    char file[64];
+    if (getsockopt(
+            fd, SOL_SOCKET, SO_PEERPIDFD, &ending->pidfd, &(socklen_t){sizeof ending->pidfd}))
+        ending->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    snprintf(file, sizeof file, "/proc/%d/stat", (int)pid);
+    ending->stat = open(file, O_RDONLY | O_CLOEXEC);
     /* The oldest process is heard first: it may have become the program that connects now. */
     struct process **last = &watch.processes;
     while (*last) last = &(*last)->next;
