@@ -83,14 +83,18 @@ size_t cs_verdict_sentence(char *text, size_t size, size_t n, const struct cs_ve
 }
 
 /* A name that a shell would take apart stands in single quotes, which it has instead of its own. */
-size_t cs_verdict_advice(char *text, size_t size, size_t n, const char *path)
+size_t cs_verdict_file(char *text, size_t size, size_t n, const char *path)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
-    n = cs_verdict_put(text, size, n, "Open it: custream open ");
     if (!path[strspn(path, plain)]) return cs_verdict_put(text, size, n, "%s%s", *path == '-' ? "./" : "", path);
     n = cs_verdict_put(text, size, n, "'");
     for (const char *p = path; *p; p++) n = *p == '\'' ? cs_verdict_put(text, size, n, "'\\''") : cs_verdict_put(text, size, n, "%c", *p);
     return cs_verdict_put(text, size, n, "'");
+}
+
+size_t cs_verdict_advice(char *text, size_t size, size_t n, const char *path)
+{
+    return cs_verdict_file(text, size, cs_verdict_put(text, size, n, "Open it: custream open "), path);
 }
 
 const char *cs_path_from(const char *path, const char *folder)

@@ -43,7 +43,10 @@ size_t cs_verdict_losses(char *text, size_t size, size_t n, const struct cs_verd
 /* "163 calls, 58 GPU operations, nothing lost" */
 size_t cs_verdict_sentence(char *text, size_t size, size_t n, const struct cs_verdict *v);
 
-/* "Open it: custream open FILE", the file as a shell takes it. */
+/* A file's name as a shell takes it. */
+size_t cs_verdict_file(char *text, size_t size, size_t n, const char *path);
+
+/* "Open it: custream open FILE" */
 size_t cs_verdict_advice(char *text, size_t size, size_t n, const char *path);
 
 /* The file's name as somebody in `folder` types it. */

@@ -137,8 +137,9 @@ def test_nothing_is_known_of_gpu_work_without_gpu_times(tmp_path):
     assert only(tables["host_waits"])["for"] == "not known"
     metrics = {row["key"]: row["value"] for row in tables["metrics"]}
     assert [key for key, value in metrics.items() if value is not None] == ["wall_ns", "calls", "lost"]
-    first = " ".join(custream("report", path).stdout.split("\n\n")[0].split())
-    assert first.startswith("app (process 4242) ran for 510.0 us: 2 calls on 1 thread, 1 stream.")
+    text = " ".join(custream("report", path).stdout.split())
+    assert text.startswith("app (process 4242) ran for 510.0 us. No GPU times were taken, so nothing is known of what the GPU did.")
+    assert "The run 2 calls on 1 thread, 1 stream. " in text
     done = custream("report", "--fail-if", "kernels < 1000000", path)
     assert done.returncode == 3 and "kernels is not known of this run" in done.stderr
 
@@ -156,7 +157,7 @@ def test_the_gain_of_a_finding_is_a_share_of_the_run(tmp_path):
     path = tmp_path / "two.json"
     path.write_text(made.text())
     text = " ".join(custream("report", path).stdout.split())
-    share, = re.findall(r"CS106 .*? Gains: about [0-9.]+ ms, ([0-9.]+) % of the run \(\d+ times\)", text)
+    share, = re.findall(r"CS106 .*? Gains: about [0-9.]+ ms, ([0-9.]+) % of the run, \S+ us of each step \(\d+ times\)", text)
     assert 20 < float(share) < 32, text  # 300 us of each 1000
 
 

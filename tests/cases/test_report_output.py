@@ -47,20 +47,18 @@ def columns_of(line):
 
 # --- text ---
 
-TEXT = '''app (process 4242) ran for 12.35 ms: 214 calls on 1 thread, 203 pieces of GPU work on 3 streams (1
-more without work); GPU times from cupti.
-GPU 0 (NVIDIA H200) was busy for 61.2 % of 10.00 ms and idle for 3.880 ms; while busy it worked on
-1.37 streams at once. Why it was idle: the host had not enqueued it (80.0 %), a wait for an event
-(6.0 %). What the host did then: own code on thread main 4250 (20.0 %), blocked in cuCtxSynchronize
-on thread main 4250 (20.0 %), in cuMemAlloc_v2 on thread loader 4251 (20.0 %).
-GPU 1 did no work.
+TEXT = '''app (process 4242) ran for 12.35 ms; its steady part took 9.877 ms: 12 steps of about 823.0 us.
+In that time GPU 0 computed for 50.6 % (5.000 ms), only copied for 10.1 % (1.000 ms) and did nothing
+for 39.3 % (3.877 ms).
+What costs most: Work on the default stream holds other streams back (stream 7 (default)). Mending
+that wins 1.205 ms to 3.205 ms, up to 26.0 % of the run, 267.0 us of each step.
 Missing from the trace: the file is truncated.
 
 What to change, the most expensive first
 Gains do not add up.
 
 CS101  Work on the default stream holds other streams back
-       Gains: 1.205 ms to 3.205 ms, 26.0 % of the run (12 times)
+       Gains: 1.205 ms to 3.205 ms, up to 26.0 % of the run, 267.0 us of each step (12 times)
        Where: stream 7 (default)
        Seen: The kernel "k" on stream 13 was ready and waited for Memcpy HtoD on the legacy default
        stream, which nothing else asked for.
@@ -68,6 +66,17 @@ CS101  Work on the default stream holds other streams back
        More: docs/findings.md#cs101
 
 and 1 more: --csv has all
+
+Where to look next
+  custream explain CS101  # what that is, and how to mend it
+  custream report --what-if='no legacy' t.json  # what a change gains
+  custream open t.json  # the timeline, in a browser
+
+The run
+214 calls on 1 thread, 203 pieces of GPU work on 3 streams (1 more without work); GPU times from
+cupti.
+GPU 0 (NVIDIA H200) had work for 61.2 % of 10.00 ms, on 1.37 streams at once.
+GPU 1 did no work.
 
 Idle
 
@@ -134,12 +143,12 @@ def test_first_lines_of_a_trace(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(launches(6))
     assert custream("report", path, env={"COLUMNS": "80"}).stdout.startswith('''\
-app (process 4242) ran for 17.00 us: 6 calls on 1 thread, 6 pieces of GPU work
-on 2 streams; GPU times from cupti.
-GPU 0 was busy for 37.5 % of 16.00 us and idle for 10.00 us; while busy it
-worked on 1.00 streams at once. Why it was idle: the host had not enqueued it
-(50.0 %), on its way from the call to the GPU (50.0 %). What the host did then:
-own code on thread main 4250 (50.0 %).
+app (process 4242) ran for 17.00 us; its GPU work, from its first call on, took
+17.00 us.
+In that time GPU 0 computed for 35.3 % (6.000 us) and did nothing for 64.7 %
+(11.00 us).
+What costs most: the GPU waits for the host (GPU 0). Mending that wins 11.12 us
+to 12.50 us, up to 73.5 % of the run.
 
 What to change
 A gain is how much shorter the run is when it is played again with the change.

@@ -23,7 +23,8 @@ def test_run(tmp_path):
     made.call("cuStreamQuery", 22, 1, WORKER, **{"cs.stream": 15})
     tables = report(tmp_path, made)
     assert only(tables["run"]) == {"program": "app", "pid": HOST, "rank": None, "source": "cupti", "wall_ns": 25000, "calls": 3, "works": 1, "sample": None, "threads": 2,
-                                   "streams": 2, "unused_streams": 1, "whole": "yes", "lost_calls": 0, "lost_works": 0, "host": ""}
+                                   "streams": 2, "unused_streams": 1, "whole": "yes", "lost_calls": 0, "lost_works": 0, "host": "",
+                                   "began": "2025-10-09 08:53:20 UTC", "command_line": "", "settings": "", "recorded_by": "custream 0.1"}
 
 
 WHOLE = [

@@ -40,7 +40,7 @@ $(eval $(call UNIT_SANITIZED,tsan))
 # The API as in libcustream.so, with the simulated driver.
 $(UNIT)/tsan/race_api: $(patsubst $(B)/obj/%,$(B)/obj-tsan/%,$(API_OBJ))
 # What the command prints reports with; no part of the shim.
-UNIT_REPORT := $(addprefix tools/custream/,show.c model/table.c trace/numbers.c trace/texts.c $(addprefix report/,summary.c print_text.c print_running.c print_data.c)) shim/base/json.c
+UNIT_REPORT := $(addprefix tools/custream/,show.c model/table.c trace/numbers.c trace/texts.c $(addprefix report/,summary.c print_text.c print_running.c print_data.c)) shim/base/json.c shim/base/no_room.c shim/base/verdict.c
 $(UNIT)/plain/tool_report: $(UNIT_REPORT:%.c=$(B)/obj/%.o)
 $(UNIT)/asan/tool_report: $(UNIT_REPORT:%.c=$(B)/obj-asan/%.o)
 .SECONDARY: $(UNIT_SRC:%.c=$(B)/obj/%.o) $(UNIT_SRC:%.c=$(B)/obj-asan/%.o) $(UNIT_RACES:%.c=$(B)/obj-tsan/%.o)

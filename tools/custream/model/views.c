@@ -155,7 +155,7 @@ static struct steady longest_series(const int64_t *begins, size_t count)
             if (i - from > best_to - best_from) best_from = from, best_to = i;
             from = i;
         }
-    return (struct steady){begins[best_from], begins[best_to - 1]};
+    return (struct steady){begins[best_from], begins[best_to - 1], 0};
 }
 
 static bool is_computing(const struct work *work)
@@ -168,17 +168,25 @@ static int64_t called_at(const struct run *run, const struct work *work)
     return work->call == NONE ? work->begin : run->calls[work->call].begin;
 }
 
+/* Returns the time from the first call that makes work to the end of all work; without work, that
+ * of the run. */
+static struct steady work_span(const struct run *run)
+{
+    struct steady span = {INT64_MAX, INT64_MIN, 0};
+    if (!run->work_count) return (struct steady){run->begin, run->end, 0};
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        if (called_at(run, work) < span.begin) span.begin = called_at(run, work);
+        if (work->end > span.end) span.end = work->end;
+    }
+    return span;
+}
+
 struct steady steady_part(const struct run *run)
 {
     enum { LEAST = 10, PART = 10 /* it took a tenth of the time of the one that took most */ };
     struct tallies kernels = {0};
-    struct steady steady = {
-        run->work_count ? INT64_MAX : run->begin, run->work_count ? INT64_MIN : run->end};
-    for (size_t i = 0; i < run->work_count; i++) {
-        const struct work *work = &run->works[i];
-        if (called_at(run, work) < steady.begin) steady.begin = called_at(run, work);
-        if (work->end > steady.end) steady.end = work->end;
-    }
+    struct steady steady = work_span(run);
     for (size_t i = 0; i < run->work_count; i++)
         if (is_computing(&run->works[i]))
             tally_add(
@@ -201,6 +209,7 @@ struct steady steady_part(const struct run *run)
             if (called_at(run, work) <= steady.end && work->end > end) end = work->end;
         }
         steady.end = end;
+        steady.kernel = (text)kernels.rows[k].key;
         free(begins);
     }
     tallies_free(&kernels);

@@ -44,6 +44,7 @@ bool call_allocates(const struct run *run, const struct call *call);
  * to the end of all work. */
 struct steady {
     int64_t begin, end;
+    text kernel; /* that kernel or graph; 0: none ran ten times */
 };
 struct steady steady_part(const struct run *run);
 

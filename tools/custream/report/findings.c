@@ -203,11 +203,17 @@ static const struct column columns[] = {
     {"stream", "where", UNIT_TEXT, COLUMN_NAMES, 0},
     {"gain_low_ns", "gains", UNIT_NS, 0, 0},
     {"gain_high_ns", "at most", UNIT_NS, 0, 0},
+    {"gain_step_ns", "of a step", UNIT_NS, 0, 0},
     {"times", "times", UNIT_COUNT, 0, 0},
     {"evidence", "evidence", UNIT_TEXT, 0, 0},
     {"remedy", "remedy", UNIT_TEXT, 0, 0},
     {"what_if", "experiment", UNIT_TEXT, 0, 0},
     {"page", "page", UNIT_TEXT, 0, 0},
+};
+
+static const struct column replay_columns[] = {
+    {"recorded_ns", "played", UNIT_NS, 0, 0},
+    {"replayed_ns", "took", UNIT_NS, 0, 0},
 };
 
 /* Returns the ids of the rules with this `shows`: "CS113 and CS115". */
@@ -321,15 +327,20 @@ void section_findings(struct report *report, const struct model *of)
     if (found.count) qsort(found.rows, found.count, sizeof *found.rows, by_gain);
     struct table *table = TABLE_NEW(report, "findings", "What to change", columns);
     table->note = note_of(&found);
-    replay_free(found.replay);
     table->shown = 20;
     table->none = nothing_found(report, &found);
+    const double steps = table_number(report_find(report, "steady"), 0, "steps");
     for (size_t i = 0; i < found.count; i++) {
         const struct find *find = &found.rows[i];
         TABLE_PUT(table, columns, CELL(find->rule->id), CELL(find->rule->title), CELL(find->place),
-            CELL(find->low), CELL(find->high), CELL(find->times), CELL(find->evidence),
-            CELL(find->rule->remedy), CELL(find->rule->experiment.words),
+            CELL(find->low), CELL(find->high), CELL(find->high / steps), CELL(find->times),
+            CELL(find->evidence), CELL(find->rule->remedy), CELL(find->rule->experiment.words),
             CELL(report_text(report, "docs/findings.md#cs%s", find->rule->id + 2)));
     }
+    table = TABLE_NEW(report, "replay", "The run, played again without a change", replay_columns);
+    if (found.replay)
+        TABLE_PUT(table, replay_columns, CELL(replay_recorded(found.replay)),
+            CELL(unchanged_length(found.replay)));
+    replay_free(found.replay);
     free(found.rows);
 }

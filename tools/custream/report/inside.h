@@ -2,7 +2,7 @@
 #ifndef CS_REPORT_INSIDE_H
 #define CS_REPORT_INSIDE_H
 
-#include "tools/custream/model/views.h"
+#include "tools/custream/model/steps.h"
 #include "tools/custream/report/report.h"
 
 /* Returns why a table that needs all work's times is empty: "Absent: ..."; NULL: it is not. */
@@ -12,6 +12,11 @@ const char *sample_note(struct report *report, const struct run *run);
 typedef void section(struct report *report, const struct model *of);
 section section_run, section_idle, section_host, section_streams, section_work, section_calls,
     section_ranges, section_steps, section_findings;
+
+/* Adds the tables "steady" and "computing". `ranges`: the steps that ranges tell, named `range`;
+ * zeros: none do, so the work has to. */
+void section_steady(struct report *report, const struct model *of, const struct steady *steady,
+    const struct repeats *ranges, const char *range);
 
 /* Adds the table "what_if": what the run would take with each of these changes. False: one of them
  * cannot be made; the message has been printed in `command`'s name. */
@@ -123,8 +128,14 @@ looker look_legacy, look_blocking, look_hardware_queues, look_host_functions, lo
 /* --- what printers share --- */
 
 enum { SUMMARY_MAX = 1024 };
-/* Writes sentence `number`, from 0, about the run and its devices; false: there are no more. */
-bool summary_line(const struct report *report, size_t number, char line[SUMMARY_MAX]);
+/* Write sentence `number`, from 0, which may be empty; false: there are no more. first_line(): how
+ * long the run was, how much of it GPUs computed, what costs most, what the trace lacks.
+ * run_line(): calls, streams and devices of the run. */
+bool first_line(const struct report *report, size_t number, char line[SUMMARY_MAX]);
+bool run_line(const struct report *report, size_t number, char line[SUMMARY_MAX]);
+/* Returns command `number`, from 0, that says more about this trace; NULL: there are no more.
+ * *what: what it says. The caller frees the command. */
+char *next_command(const struct print *print, size_t number, const char **what);
 
 /* A row of the table "findings", as text and page show it. */
 struct finding {

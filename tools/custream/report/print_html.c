@@ -136,7 +136,7 @@ void print_html(FILE *file, const struct print *print)
     char line[SUMMARY_MAX];
     head_put(file, program);
     element_put(file, "h1", program);
-    for (size_t i = 0; summary_line(report, i, line); i++) element_put(file, "p", line);
+    for (size_t i = 0; first_line(report, i, line); i++) element_put(file, "p", line);
     if (findings) findings_put(file, report, findings);
     lanes_print(file, print->of);
     for (size_t t = 0; t < report->table_count; t++)

@@ -249,19 +249,40 @@ static void findings_put(FILE *file, const struct print *print, const struct tab
         fprintf(file, "\nand %zu more: --csv has all\n", findings->row_count - shown);
 }
 
+/* Writes the commands as they are typed, each with a comment if there is room for it. */
+static void next_put(FILE *file, const struct print *print)
+{
+    const char *what;
+    char *command;
+    for (size_t i = 0; (command = next_command(print, i, &what)); i++) {
+        if (!i) text_heading_put(file, print, "Where to look next");
+        fputs("  ", file);
+        text_put(file, command);
+        if (text_columns(command) + text_columns(what) + 6 <= print->columns)
+            fprintf(file, "  # %s", what);
+        fputc('\n', file);
+        free(command);
+    }
+}
+
 static void all_put(FILE *file, const struct print *print)
 {
     const struct table *findings = report_find(print->report, "findings");
     char line[SUMMARY_MAX];
-    for (size_t i = 0; summary_line(print->report, i, line); i++)
-        text_put_wrapped(file, line, print->columns, 0, 0);
+    for (size_t i = 0; first_line(print->report, i, line); i++)
+        if (*line) text_put_wrapped(file, line, print->columns, 0, 0);
     const struct table *running = report_find(print->report, "running");
     if (running && running->row_count) {
         text_heading_put(file, print, running->title);
         running_put(file, print);
     }
     if (findings) findings_put(file, print, findings);
+    next_put(file, print);
     if (print->brief) return;
+    for (size_t i = 0; run_line(print->report, i, line); i++) {
+        if (!i) text_heading_put(file, print, "The run");
+        text_put_wrapped(file, line, print->columns, 0, 0);
+    }
     for (size_t t = 0; t < print->report->table_count; t++) {
         const struct table *table = &print->report->tables[t];
         if (table->row_count && !is_told(table)) text_table_put(file, print, table);

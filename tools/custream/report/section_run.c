@@ -1,5 +1,8 @@
 /* The program that was run, how complete its trace is, and how busy each device was. */
+#include <time.h>
+
 #include "shim/base/no_room.h"
+#include "shim/base/options.h"
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 #include "tools/custream/trace/format.h"
@@ -30,6 +33,10 @@ static const struct column run_columns[] = {
     {"lost_calls", "lost calls", UNIT_COUNT, 0, 0},
     {"lost_works", "lost GPU work", UNIT_COUNT, 0, 0},
     {"host", "host", UNIT_TEXT, 0, 0},
+    {"began", "began", UNIT_TEXT, 0, 0},
+    {"command_line", "command line", UNIT_TEXT, 0, 0},
+    {"settings", "settings", UNIT_TEXT, 0, 0},
+    {"recorded_by", "recorded by", UNIT_TEXT, 0, 0},
 };
 
 static const struct column device_columns[] = {
@@ -254,6 +261,56 @@ static struct streams streams_of(const struct run *run)
     return streams;
 }
 
+static uint32_t calling_threads(const struct run *run)
+{
+    uint32_t threads = 0;
+    for (size_t t = 0; t < run->thread_count; t++)
+        threads += run->thread_calls.begins[t] != run->thread_calls.begins[t + 1];
+    return threads;
+}
+
+/* Returns the program's rank; NAN: no launcher started the program as one of several. */
+static double rank_of(const struct run *run)
+{
+    const double rank = run_number(run, "distributedInfo.rank", NAN);
+    return rank > 0 || run_number(run, "distributedInfo.world_size", 1) > 1 ? rank : NAN;
+}
+
+/* Returns a text of the header; NULL: it is not there. */
+static const char *word_of(const struct run *run, const char *path)
+{
+    const struct fact *fact = run_fact(run, path);
+    return fact && fact->value ? text_in(run, fact->value) : NULL;
+}
+
+/* Returns when the run began, by the wall clock; NULL: not known. */
+static const char *began_at(struct report *report, const struct run *run)
+{
+    const time_t second = (time_t)((run->base + run->begin) / 1000000000);
+    struct tm at;
+    char text[64];
+    if (run->base <= 0 || !gmtime_r(&second, &at)) return NULL;
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &at);
+    return report_text(report, "%s", text);
+}
+
+/* Returns the settings that are not the preset ones; NULL: the trace does not have them. */
+static const char *settings_of(struct report *report, const struct run *run)
+{
+    const char *list = NULL;
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const struct cs_option_info *option = &cs_option_info[i];
+        char path[128];
+        snprintf(path, sizeof path, "metadata.options.%s", option->env);
+        const char *value = word_of(run, path);
+        if (!value) continue;
+        if (!list) list = "";
+        if (strcmp(value, option->preset))
+            list = report_text(report, "%s%s%s=%s", list, *list ? " " : "", option->env, value);
+    }
+    return list && !*list ? "as preset" : list;
+}
+
 static void run_table(struct report *report, const struct run *run)
 {
     struct table *table = TABLE_NEW(report, "run", "The run", run_columns);
@@ -261,18 +318,14 @@ static void run_table(struct report *report, const struct run *run)
         run->ours || run->loss_count ? parts_lost_in_all(run) : (struct lost){NAN, NAN};
     const struct streams streams = streams_of(run);
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
-    const struct fact *host = run_fact(run, "metadata.host");
-    const double rank = run_number(run, "distributedInfo.rank", NAN);
-    const bool ranked = rank > 0 || run_number(run, "distributedInfo.world_size", 1) > 1;
-    uint32_t threads = 0;
-    for (size_t t = 0; t < run->thread_count; t++)
-        threads += run->thread_calls.begins[t] != run->thread_calls.begins[t + 1];
     TABLE_PUT(table, run_columns, CELL(run->program ? text_in(run, run->program) : NULL),
-        CELL(run->pid ? run->pid : NAN), CELL(ranked ? rank : NAN), CELL(run_source(run)),
-        CELL(wall), CELL(run->call_count), CELL(run->work_count + run->sampled_count),
-        CELL(run_sample(run) ? run_sample(run) : NAN), CELL(threads), CELL(streams.used),
-        CELL(streams.unused), CELL(whole_of(report, run)), CELL(lost.calls), CELL(lost.works),
-        CELL(host && host->value ? text_in(run, host->value) : NULL));
+        CELL(run->pid ? run->pid : NAN), CELL(rank_of(run)), CELL(run_source(run)), CELL(wall),
+        CELL(run->call_count), CELL(run->work_count + run->sampled_count),
+        CELL(run_sample(run) ? run_sample(run) : NAN), CELL(calling_threads(run)),
+        CELL(streams.used), CELL(streams.unused), CELL(whole_of(report, run)), CELL(lost.calls),
+        CELL(lost.works), CELL(word_of(run, "metadata.host")), CELL(began_at(report, run)),
+        CELL(word_of(run, "metadata.command_line")), CELL(settings_of(report, run)),
+        CELL(word_of(run, "metadata.tool")));
 }
 
 /* --- the devices --- */

@@ -141,6 +141,10 @@ struct steps {
     struct step_reader reader;
     struct numbers stem_of_text;
     struct texts stems;
+    struct steady steady;
+    struct repeats in_steady; /* the longest of the steps that fill the steady part; zeros: none */
+    const char *in_steady_name;
+    double in_steady_total;
     struct thread_ranges ranges;
     uint32_t *levels; /* by place in `ranges`: how many ranges enclose each */
     struct step {
@@ -201,6 +205,41 @@ static uint32_t level_of_steps(
 
 /* --- rows --- */
 
+static void step_measure(struct step *step, const struct run *run, const uint32_t *ranges)
+{
+    double squares = 0;
+    for (uint32_t i = 0; i < step->times; i++) {
+        const int64_t length = run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin;
+        step->total += (double)length;
+        if (!i || length > step->slowest_ns) step->slowest = i, step->slowest_ns = length;
+    }
+    step->mean = step->total / step->times;
+    for (uint32_t i = 0; i < step->times; i++) {
+        const double off =
+            (double)(run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin) - step->mean;
+        squares += off * off;
+    }
+    step->spread = sqrt(squares / step->times);
+}
+
+/* Looks whether these are the steps of the steady part. */
+static void steady_look(struct steps *steps, const struct step *step, const uint32_t *ranges)
+{
+    uint32_t times = 0;
+    int64_t first = 0, last = 0;
+    for (uint32_t i = 0; i < step->times; i++) {
+        const struct range *range = &steps->run->ranges[ranges[i]];
+        if (range->end <= steps->steady.begin || range->begin >= steps->steady.end) continue;
+        if (!times++) first = range->begin;
+        last = range->begin;
+    }
+    const struct repeats repeats = repeats_make(&steps->steady, times, first, last, 0);
+    if (repeats.times < NUMBERED_TIMES || step->total <= steps->in_steady_total) return;
+    steps->in_steady = repeats;
+    steps->in_steady_name = step->name;
+    steps->in_steady_total = step->total;
+}
+
 /* Adds a row for `count` ranges with one stem, in order. */
 static void step_add(struct steps *steps, uint32_t thread, const uint32_t *ranges, uint32_t count)
 {
@@ -212,19 +251,8 @@ static void step_add(struct steps *steps, uint32_t thread, const uint32_t *range
         same &= run->ranges[ranges[i]].name == run->ranges[ranges[0]].name;
     if (count < (same ? 2u : NUMBERED_TIMES)) return;
     if (!same) step.name = report_text(steps->report, "%.*sN", (int)stem_length(name), name);
-    double squares = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const int64_t length = run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin;
-        step.total += (double)length;
-        if (!i || length > step.slowest_ns) step.slowest = i, step.slowest_ns = length;
-    }
-    step.mean = step.total / count;
-    for (uint32_t i = 0; i < count; i++) {
-        const double off =
-            (double)(run->ranges[ranges[i]].end - run->ranges[ranges[i]].begin) - step.mean;
-        squares += off * off;
-    }
-    step.spread = sqrt(squares / count);
+    step_measure(&step, run, ranges);
+    steady_look(steps, &step, ranges);
     step.different = step_difference(&steps->reader, steps->report, ranges, count, step.slowest);
     array_add(steps->rows, steps->count, steps->capacity, step);
 }
@@ -277,6 +305,7 @@ void section_steps(struct report *report, const struct model *of)
     struct table *table = TABLE_NEW(report, "steps", "The steps that repeat", step_columns);
     struct steps steps = {.run = run,
         .report = report,
+        .steady = steady_part(run),
         .reader = {run, &of->idles, array_zeros(run->device_count + 1, sizeof(size_t))},
         .levels = array_zeros(run->range_count, sizeof(uint32_t))};
     size_t *device_idles = steps.reader.device_idles;
@@ -298,6 +327,7 @@ void section_steps(struct report *report, const struct model *of)
             CELL(step->different));
     }
     table->shown = ROWS_SHOWN;
+    section_steady(report, of, &steps.steady, &steps.in_steady, steps.in_steady_name);
     thread_ranges_free(&steps.ranges);
     free(device_idles);
     numbers_free(&steps.stem_of_text);

@@ -1,0 +1,95 @@
+/* The run's steady part: its steps, and how much of it each device computed. All other work of a
+ * device that computes counts as computing. */
+#include "tools/custream/report/inside.h"
+
+static const struct column steady_columns[] = {
+    {"begin_ns", "begins at", UNIT_NS, 0, 0},
+    {"steady_ns", "steady part", UNIT_NS, 0, 0},
+    {"after_ns", "after it", UNIT_NS, 0, 0},
+    {"kernel", "told by", UNIT_TEXT, 0, 0},
+    {"steps", "steps", UNIT_COUNT, 0, 0},
+    {"step_ns", "a step", UNIT_NS, 0, 0},
+    {"step", "each begins with", UNIT_TEXT, 0, 0},
+    {"range", "is a range", UNIT_COUNT, 0, 0},
+};
+
+static const struct column computing_columns[] = {
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
+    {"kernels_ns", "computed", UNIT_NS, 0, 0},
+    {"kernels", "computed", UNIT_SHARE, 0, 0},
+    {"unknown_ns", "not known", UNIT_NS, 0, 0},
+    {"unknown", "not known", UNIT_SHARE, 0, 0},
+    {"copies_ns", "only copied", UNIT_NS, 0, 0},
+    {"copies", "only copied", UNIT_SHARE, 0, 0},
+    {"nothing_ns", "did nothing", UNIT_NS, 0, 0},
+    {"nothing", "did nothing", UNIT_SHARE, 0, 0},
+};
+
+/* The kinds of work, the telling one first: what a device does is the first that runs. */
+enum { KERNELS, UNKNOWN, COPIES, KINDS };
+static const int kind_of[WORK_KINDS] = {
+    [WORK_KERNEL] = KERNELS,
+    [WORK_COPY] = COPIES,
+    [WORK_SET] = COPIES,
+    [WORK_GRAPH] = UNKNOWN,
+    [WORK_RANGE] = UNKNOWN,
+};
+
+/* The time in which work of a kind, or of a kind before it, ran. */
+struct doing {
+    int64_t until[KINDS], ns[KINDS];
+};
+
+static void work_add(struct doing *doing, const struct work *work, const struct steady *steady)
+{
+    const int64_t end = work->end < steady->end ? work->end : steady->end;
+    for (int kind = kind_of[work->kind]; kind < KINDS; kind++) {
+        int64_t from = work->begin > steady->begin ? work->begin : steady->begin;
+        if (doing->until[kind] > from) from = doing->until[kind];
+        if (end <= from) continue;
+        doing->ns[kind] += end - from;
+        doing->until[kind] = end;
+    }
+}
+
+static void computing_table(
+    struct report *report, const struct model *of, const struct steady *steady)
+{
+    const struct run *run = &of->run;
+    struct table *table =
+        TABLE_NEW(report, "computing", "What the GPU did in the steady part", computing_columns);
+    struct doing *devices = array_zeros(run->device_count, sizeof *devices);
+    const double all = (double)(steady->end - steady->begin);
+    table->note = sample_note(report, run);
+    for (size_t i = 0; i < run->work_count; i++)
+        work_add(&devices[work_device(run, &run->works[i])], &run->works[i], steady);
+    for (uint32_t d = 0; d < run->device_count; d++) {
+        const int64_t *ns = devices[d].ns;
+        const double unknown = (double)(ns[UNKNOWN] - ns[KERNELS]),
+                     copies = (double)(ns[COPIES] - ns[UNKNOWN]),
+                     nothing = all - (double)ns[COPIES];
+        if (of->idles.devices[d].begin < of->idles.devices[d].end && all > 0)
+            TABLE_PUT(table, computing_columns, CELL(run->devices[d].ordinal), CELL(ns[KERNELS]),
+                CELL((double)ns[KERNELS] / all), CELL(unknown), CELL(unknown / all), CELL(copies),
+                CELL(copies / all), CELL(nothing), CELL(nothing / all));
+    }
+    free(devices);
+}
+
+void section_steady(struct report *report, const struct model *of, const struct steady *steady,
+    const struct repeats *ranges, const char *range)
+{
+    const struct run *run = &of->run;
+    struct table *table = TABLE_NEW(report, "steady", "The steady part", steady_columns);
+    const struct repeats repeats = ranges->times ? *ranges : repeats_of_work(run, steady);
+    if (run->work_count)
+        TABLE_PUT(table, steady_columns, CELL(steady->begin - run->begin),
+            CELL(steady->end - steady->begin), CELL(run->end - steady->end),
+            CELL(steady->kernel ? text_in(run, steady->kernel) : NULL),
+            CELL(repeats.times ? repeats.times : NAN), CELL(repeats.times ? repeats.period : NAN),
+            CELL(ranges->times   ? range
+                 : repeats.times ? text_in(run, repeats.name)
+                                 : NULL),
+            CELL(repeats.times ? (double)(ranges->times > 0) : NAN));
+    computing_table(report, of, steady);
+}
