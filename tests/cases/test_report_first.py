@@ -78,6 +78,18 @@ def test_a_range_tells_the_steps(tmp_path):
     assert "6 steps of about 2.000 ms (range step N)." in text_of(tmp_path, made)
 
 
+def test_a_short_range_is_no_step(tmp_path):
+    """One range in each half of a round, of 20 us: the work tells the rounds."""
+    made = Made()
+    made.stream(13)
+    for n in range(20):
+        made.range("reduce", MS * n + 50, 20)
+        for k in "ab" if n % 2 else "cd":
+            made.launch(k, MS * n + 55, MS * n + (60 if k in "ac" else 300), 200)
+    steady = only(report(tmp_path, made)["steady"])
+    assert (steady["steps"], steady["step_ns"], steady["range"]) == (10, 2_000_000, 0)
+
+
 def test_a_range_of_the_warm_up_tells_nothing(tmp_path):
     made = Made()
     made.stream(13)

@@ -1,6 +1,7 @@
 """The page of `custream report --html` in a browser: it needs nothing else, shows why the GPU was idle, and its tables are sorted by keyboard."""
 import html.parser
 import math
+import re
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -137,6 +138,59 @@ def test_tables_are_sorted_by_keyboard(page_of, driver, root):
     key.find_element(By.TAG_NAME, "button").click()
     names = [row[0] for row in rows_of(driver, "metrics")]
     assert key.get_attribute("aria-sort") == "ascending" and value.get_attribute("aria-sort") is None and names == sorted(names)
+
+
+def test_the_page_leads_with_what_the_text_leads_with(page_of, driver, root):
+    trace = root / "traces/cupy-filter-h200.json.gz"
+    page_of(trace)
+    text = custream("report", "--brief", trace, env={"COLUMNS": "5000"}).stdout
+    first, findings = text.split("\n\nWhat to change\n")
+    shown = driver.execute_script("return [...document.body.children].map(e => e.id || e.innerText);")
+    assert shown[1:].index("findings") == len(first.splitlines()) and shown[1:shown.index("findings")] == first.splitlines()
+    assert [shown[shown.index("findings") + n] for n in (1, 2, 3)] == ["next", "facts", "lanes"]
+    assert re.findall(r"^(CS\d+)  ", findings, re.M) == [e.text for e in driver.find_elements(By.CSS_SELECTOR, "#findings .id")]
+    commands = [line.split("  # ")[0].strip() for line in text.split("Where to look next\n")[1].splitlines()]
+    assert commands == [e.text for e in driver.find_elements(By.CSS_SELECTOR, "#next code")] and len(commands) == 4
+
+
+def facts_of(driver):
+    pairs = driver.execute_script("return [...document.querySelectorAll('#facts dt')].map(e => [e.textContent, e.nextSibling.textContent]);")
+    assert len(pairs) == len(dict(pairs))
+    return dict(pairs)
+
+
+def test_facts_of_the_run(page_of, driver, root, tmp_path):
+    """What the header has, and of a trace without such a header that it was not recorded."""
+    page_of(root / "traces/torch-streams-h200.json.gz")
+    assert facts_of(driver) == {"Date": "2026-11-23 13:21:57 UTC", "Host": "not recorded", "Command line": "not recorded", "GPU 0": "NVIDIA H200",
+                                "Settings": "CUSTREAM_TRACE=/tmp/R/torch-streams-h200.json", "Recorded by": "custream 0.1.0"}
+    path = tmp_path / "foreign.json"
+    path.write_text('{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2,"args":{"stream":7,"device":0}}]}')
+    page_of(path)
+    assert facts_of(driver) == {"Date": "not recorded", "Host": "not recorded", "Command line": "not recorded", "GPU 0": "name not recorded",
+                                "Settings": "not recorded", "Recorded by": "not recorded"}
+
+
+CUT = """
+const wide = [...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.parentNode.id);
+return [document.documentElement.scrollWidth, wide];
+"""
+
+
+@pytest.mark.parametrize("width, media, fits", [(1600, "screen", True), (1030, "print", True), (400, "screen", False)], ids=["wide", "paper", "narrow"])
+def test_nothing_is_cut_off(page_of, driver, root, width, media, fits):
+    """Long names wrap. On a phone a table scrolls in its own frame; the page does not."""
+    try:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
+        page_of(root / "traces/torch-streams-h200.json.gz")
+        page, cut = driver.execute_script(CUT)
+        assert page == width and (cut == [] or not fits)
+        tables = driver.execute_script("return [...document.querySelectorAll('table')].map(e => e.getBoundingClientRect().right);")
+        assert len(tables) > 8 and (max(tables) <= width or not fits)
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

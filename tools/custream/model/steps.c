@@ -13,14 +13,16 @@ struct repeats repeats_make(
                                                         : (struct repeats){0};
 }
 
-/* GPU work, or a wait of the host that is no copy, that was called in the steady part. */
+enum { ALL_THREADS = NONE - 1 };
+
+/* GPU work, a wait of the host that is no copy, or a range, that was called in the steady part. */
 struct entry {
     text name;
     uint32_t thread, stream;
-    int64_t at; /* when the work, or the waiting call, began */
+    int64_t at; /* when it began */
 };
 
-/* Reads entry `i`: all work, and all calls behind it. False: it is none. */
+/* Reads entry `i`: all work, then all calls, then all ranges. False: it is none. */
 static bool entry_read(
     const struct run *run, const struct steady *steady, size_t i, struct entry *entry)
 {
@@ -30,13 +32,20 @@ static bool entry_read(
         const struct call *call = work->call == NONE ? NULL : &run->calls[work->call];
         *entry = (struct entry){work->name, call ? call->thread : NONE, work->stream, work->begin};
         called = call ? call->begin : work->begin;
-    } else {
+    } else if (i - run->work_count < run->call_count) {
         const struct call *call = &run->calls[i - run->work_count];
         if (call->works || !call_waits(call)) return false;
-        *entry = (struct entry){call->name, call->thread, call->stream, call->begin};
-        called = call->begin;
+        *entry = (struct entry){call->name, call->thread, call->stream, called = call->begin};
+    } else {
+        const struct range *range = &run->ranges[i - run->work_count - run->call_count];
+        *entry = (struct entry){range->name, range->thread, NONE, called = range->begin};
     }
     return called >= steady->begin && called <= steady->end;
+}
+
+static size_t entry_count(const struct run *run)
+{
+    return run->work_count + run->call_count + run->range_count;
 }
 
 static int by_time(const void *a, const void *b)
@@ -44,43 +53,43 @@ static int by_time(const void *a, const void *b)
     return ORDER(*(const int64_t *)a, *(const int64_t *)b);
 }
 
-/* Whether three of four times from one such entry to the next are near the mean. */
-static bool is_regular(const struct run *run, const struct steady *steady,
+/* Returns how often the entry comes in the steady part and within a period of it: the part may lack
+ * a piece of its first or last step. 0: three of four times from one to the next are not near the
+ * mean. */
+static uint32_t regular_times(const struct run *run, const struct steady *steady,
     const struct repeats *repeats, uint32_t thread, uint32_t stream)
 {
-    int64_t *begins = array_zeros(repeats->times, sizeof *begins);
-    size_t count = 0, near = 0;
+    const struct steady wide = {steady->begin - (int64_t)repeats->period,
+        steady->end + (int64_t)repeats->period, steady->kernel};
+    int64_t *begins = NULL;
+    size_t count = 0, capacity = 0, near = 0;
     struct entry entry;
-    for (size_t i = 0; i < run->work_count + run->call_count; i++)
-        if (entry_read(run, steady, i, &entry) && entry.name == repeats->name &&
-            entry.thread == thread && entry.stream == stream)
-            begins[count++] = entry.at;
+    for (size_t i = 0; i < entry_count(run); i++)
+        if (entry_read(run, &wide, i, &entry) && entry.name == repeats->name &&
+            (entry.thread == thread || thread == ALL_THREADS) && entry.stream == stream)
+            array_add(begins, count, capacity, entry.at);
     qsort(begins, count, sizeof *begins, by_time);
     for (size_t i = 1; i < count; i++) {
         const double between = (double)(begins[i] - begins[i - 1]);
         near += between >= repeats->period / 2 && between <= repeats->period * 2;
     }
     free(begins);
-    return 4 * near >= 3 * (count - 1);
+    return 4 * near >= 3 * (count - 1) ? (uint32_t)count : 0;
 }
 
 /* The sums of an entry's tally, and of the tally of all entries that came equally often. */
 enum { FIRST, LAST, NAME, THREAD, STREAM };
 enum { ENTRIES, ONE /* one of them */ };
 
-static void entries_add(struct tallies *entries, const struct run *run, const struct steady *steady)
+static void entry_add(struct tallies *entries, const struct entry *entry, uint32_t thread)
 {
-    struct entry entry;
-    for (size_t i = 0; i < run->work_count + run->call_count; i++) {
-        if (!entry_read(run, steady, i, &entry)) continue;
-        struct tally *tally = TALLY_OF(entries, entry.name, entry.thread, entry.stream);
-        if (!tally->times++) tally->sum[FIRST] = tally->sum[LAST] = (double)entry.at;
-        tally->sum[FIRST] = fmin(tally->sum[FIRST], (double)entry.at);
-        tally->sum[LAST] = fmax(tally->sum[LAST], (double)entry.at);
-        tally->sum[NAME] = entry.name;
-        tally->sum[THREAD] = entry.thread;
-        tally->sum[STREAM] = entry.stream;
-    }
+    struct tally *tally = TALLY_OF(entries, entry->name, thread, entry->stream);
+    if (!tally->times++) tally->sum[FIRST] = tally->sum[LAST] = (double)entry->at;
+    tally->sum[FIRST] = fmin(tally->sum[FIRST], (double)entry->at);
+    tally->sum[LAST] = fmax(tally->sum[LAST], (double)entry->at);
+    tally->sum[NAME] = entry->name;
+    tally->sum[THREAD] = thread;
+    tally->sum[STREAM] = entry->stream;
 }
 
 static int more_entries_first(const void *a, const void *b)
@@ -89,23 +98,16 @@ static int more_entries_first(const void *a, const void *b)
     return ORDER(other->sum[ENTRIES], one->sum[ENTRIES]) ?: ORDER(one->key, other->key);
 }
 
-/* Whether the steady part lacks a piece of its first or last step: there is one more step than was
- * counted if its own kernel, which it does not lack, divides better by that. */
-static bool is_cut(const struct tallies *entries, const struct steady *steady, double times)
-{
-    double whole = 0;
-    for (size_t i = 0; i < entries->count && !whole; i++)
-        if (steady->kernel && entries->rows[i].sum[NAME] == steady->kernel)
-            whole = (double)entries->rows[i].times;
-    return whole >= 2 * times &&
-           fabs(remainder(whole / (times + 1), 1)) < fabs(remainder(whole / times, 1));
-}
-
 struct repeats repeats_of_work(const struct run *run, const struct steady *steady)
 {
     struct tallies entries = {0}, times = {0};
     struct repeats found = {0};
-    entries_add(&entries, run, steady);
+    struct entry entry;
+    for (size_t i = 0; i < entry_count(run); i++) {
+        if (!entry_read(run, steady, i, &entry)) continue;
+        entry_add(&entries, &entry, entry.thread);
+        entry_add(&entries, &entry, ALL_THREADS);
+    }
     for (size_t i = 0; i < entries.count; i++) {
         if (entries.rows[i].times < LEAST) continue;
         struct tally *tally = tally_of(&times, entries.rows[i].times);
@@ -114,13 +116,13 @@ struct repeats repeats_of_work(const struct run *run, const struct steady *stead
     if (times.count) qsort(times.rows, times.count, sizeof *times.rows, more_entries_first);
     for (size_t i = 0; i < times.count && i < TRIES && !found.times; i++) {
         const struct tally *one = &entries.rows[(size_t)times.rows[i].sum[ONE]];
-        const struct repeats repeats = repeats_make(steady, (uint32_t)one->times,
+        struct repeats repeats = repeats_make(steady, (uint32_t)one->times,
             (int64_t)one->sum[FIRST], (int64_t)one->sum[LAST], (text)one->sum[NAME]);
-        if (repeats.times && is_regular(run, steady, &repeats, (uint32_t)one->sum[THREAD],
-                                 (uint32_t)one->sum[STREAM]))
-            found = repeats;
+        if (repeats.times)
+            repeats.times = regular_times(
+                run, steady, &repeats, (uint32_t)one->sum[THREAD], (uint32_t)one->sum[STREAM]);
+        if (repeats.times) found = repeats;
     }
-    found.times += found.times && is_cut(&entries, steady, found.times);
     tallies_free(&entries);
     tallies_free(&times);
     return found;

@@ -15,9 +15,10 @@ struct repeats {
 struct repeats repeats_make(
     const struct steady *steady, uint32_t times, int64_t first, int64_t last, text name);
 
-/* Returns what repeats among GPU work and waits of the host, each by its name, thread and stream.
- * Most of them come once in a step. So the number of steps is the one that most of them have in
- * common; of two such numbers, the smaller, as an outer loop has it. */
+/* Returns what repeats among GPU work, waits of the host and ranges, each by its name and stream,
+ * on its thread and on all threads together. Most of these come once in a step. So the number of
+ * steps is the one that most of them have in common; of two such numbers, the smaller, as an outer
+ * loop has it. */
 struct repeats repeats_of_work(const struct run *run, const struct steady *steady);
 
 #endif

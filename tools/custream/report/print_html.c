@@ -1,8 +1,8 @@
 /* Prints the report as one HTML page that needs no network, with lanes and sortable tables. */
 #include "tools/custream/report/inside.h"
 
-/* The most rows of a table on a page. */
-enum { ROWS_MAX = 1000 };
+/* The most rows of a table on a page, and columns of any table. */
+enum { ROWS_MAX = 1000, COLUMNS_MAX = 64 };
 
 void html_put(FILE *file, const char *text)
 {
@@ -27,11 +27,23 @@ static void element_put(FILE *file, const char *name, const char *text)
 
 /* --- tables --- */
 
-static void header_put(FILE *file, const struct table *table)
+/* Whether no row has a value in the column, which is left out then. */
+static bool is_empty(const struct table *table, size_t column)
+{
+    const bool text = table->columns[column].unit == UNIT_TEXT;
+    for (size_t row = 0; row < table->row_count; row++) {
+        const struct cell *cell = &table->cells[row * table->column_count + column];
+        if (text ? cell->text && *cell->text : !isnan(cell->number)) return false;
+    }
+    return true;
+}
+
+static void header_put(FILE *file, const struct table *table, const bool *empty)
 {
     fputs("<thead><tr>", file);
     for (size_t c = 0; c < table->column_count; c++) {
         const struct column *column = &table->columns[c];
+        if (empty[c]) continue;
         fprintf(file, "<th scope=\"col\"%s><button type=\"button\">",
             column->unit == UNIT_TEXT ? "" : " class=\"n\"");
         html_put(file, column->title);
@@ -53,16 +65,19 @@ static void table_put(FILE *file, const struct table *table)
 {
     const size_t shown = rows_shown(table),
                  all = table->row_count < ROWS_MAX ? table->row_count : ROWS_MAX;
+    bool empty[COLUMNS_MAX];
+    for (size_t c = 0; c < table->column_count; c++) empty[c] = is_empty(table, c);
     fprintf(file, "<section id=\"%s\">\n", table->key);
     element_put(file, "h2", table->title);
     element_put(file, "p", table->note ? table->note : "");
     fputs("<div class=\"wide\" tabindex=\"0\"><table>\n", file);
-    header_put(file, table);
+    header_put(file, table, empty);
     fputs("<tbody>\n", file);
     for (size_t row = 0; row < all; row++) {
         fputs(row < shown ? "<tr>" : "<tr hidden>", file);
         for (size_t c = 0; c < table->column_count; c++)
-            cell_put(file, &table->columns[c], &table->cells[row * table->column_count + c]);
+            if (!empty[c])
+                cell_put(file, &table->columns[c], &table->cells[row * table->column_count + c]);
         fputs("</tr>\n", file);
     }
     fputs("</tbody></table></div>\n", file);
@@ -115,6 +130,52 @@ static void findings_put(FILE *file, const struct report *report, const struct t
     fputs("</section>\n", file);
 }
 
+static void next_put(FILE *file, const struct print *print)
+{
+    const char *what;
+    char *command;
+    fputs("<section id=\"next\">\n<h2>Where to look next</h2>\n<dl>", file);
+    for (size_t i = 0; (command = next_command(print, i, &what)); i++) {
+        fputs("<dt><code>", file);
+        html_put(file, command);
+        fprintf(file, "</code></dt><dd>%s</dd>\n", what);
+        free(command);
+    }
+    fputs("</dl></section>\n", file);
+}
+
+/* Writes when, where and how the run was recorded. */
+static void facts_put(FILE *file, const struct report *report)
+{
+    static const char *const facts[][2] = {{"Date", "began"}, {"Host", "host"},
+        {"Command line", "command_line"}, {"Settings", "settings"}, {"Recorded by", "recorded_by"}};
+    const struct table *run = report_find(report, "run"), *devices = report_find(report, "devices");
+    char line[SUMMARY_MAX];
+    fputs("<section id=\"facts\">\n<h2>The run</h2>\n", file);
+    for (size_t i = 0; run_line(report, i, line); i++) element_put(file, "p", line);
+    fputs("<dl>", file);
+    for (size_t i = 0; i < CS_COUNT(facts); i++) {
+        const char *text = table_text(run, 0, facts[i][1]);
+        paragraph_put(file, facts[i][0], *text ? text : "not recorded");
+    }
+    for (size_t row = 0; devices && row < devices->row_count; row++) {
+        const char *name = table_text(devices, row, "name");
+        snprintf(line, sizeof line, "GPU %.0f", table_number(devices, row, "device"));
+        paragraph_put(file, line, *name ? name : "name not recorded");
+    }
+    if (!devices || !devices->row_count) paragraph_put(file, "GPU", "not recorded");
+    fputs("</dl></section>\n", file);
+}
+
+/* Whether the page says in words what the table has. */
+static bool is_said(const struct table *table)
+{
+    static const char *const said[] = {"run", "steady", "computing", "findings", "replay"};
+    for (size_t i = 0; i < CS_COUNT(said); i++)
+        if (!strcmp(table->key, said[i])) return true;
+    return false;
+}
+
 static void head_put(FILE *file, const char *program)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -138,9 +199,11 @@ void print_html(FILE *file, const struct print *print)
     element_put(file, "h1", program);
     for (size_t i = 0; first_line(report, i, line); i++) element_put(file, "p", line);
     if (findings) findings_put(file, report, findings);
+    next_put(file, print);
+    facts_put(file, report);
     lanes_print(file, print->of);
     for (size_t t = 0; t < report->table_count; t++)
-        if (report->tables[t].row_count && strcmp(report->tables[t].key, "findings"))
+        if (report->tables[t].row_count && !is_said(&report->tables[t]))
             table_put(file, &report->tables[t]);
     fputs("<footer><p>custream " CUSTREAM_VERSION_STRING ", from ", file);
     for (int i = 0; i < print->file_count; i++) {

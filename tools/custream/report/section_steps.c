@@ -222,19 +222,22 @@ static void step_measure(struct step *step, const struct run *run, const uint32_
     step->spread = sqrt(squares / step->times);
 }
 
-/* Looks whether these are the steps of the steady part. */
+/* Looks whether these are the steps of the steady part: they take half of it or more. */
 static void steady_look(struct steps *steps, const struct step *step, const uint32_t *ranges)
 {
     uint32_t times = 0;
-    int64_t first = 0, last = 0;
+    int64_t first = 0, last = 0, covered = 0;
     for (uint32_t i = 0; i < step->times; i++) {
         const struct range *range = &steps->run->ranges[ranges[i]];
         if (range->end <= steps->steady.begin || range->begin >= steps->steady.end) continue;
         if (!times++) first = range->begin;
         last = range->begin;
+        covered += range->end - range->begin;
     }
     const struct repeats repeats = repeats_make(&steps->steady, times, first, last, 0);
-    if (repeats.times < NUMBERED_TIMES || step->total <= steps->in_steady_total) return;
+    if (repeats.times < NUMBERED_TIMES || 2 * (double)covered < times * repeats.period ||
+        step->total <= steps->in_steady_total)
+        return;
     steps->in_steady = repeats;
     steps->in_steady_name = step->name;
     steps->in_steady_total = step->total;
