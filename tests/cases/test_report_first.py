@@ -210,6 +210,11 @@ def test_commands_that_apply(tmp_path):
     assert next_of(text_of(tmp_path, made)) == ["custream open story.json"]  # nothing to explain, and nothing can be played
 
 
+def test_no_command_names_a_pipe():
+    done = custream("report", "--brief", "-", input=synchronous(20).text())
+    assert next_of(done.stdout) == ["custream explain CS117"]
+
+
 def test_the_commands_do_as_they_say(tmp_path):
     (tmp_path / "a b").mkdir()
     path = tmp_path / "a b/it's.json"

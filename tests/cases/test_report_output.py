@@ -63,7 +63,7 @@ CS101  Work on the default stream holds other streams back
        Seen: The kernel "k" on stream 13 was ready and waited for Memcpy HtoD on the legacy default
        stream, which nothing else asked for.
        To do: Name a stream in the copy, or run with CUSTREAM_DEFAULT_STREAM=per-thread.
-       More: docs/findings.md#cs101
+       More: custream explain CS101
 
 and 1 more: --csv has all
 

@@ -6,6 +6,9 @@ POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjs
 CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c tools/custream/*/*.c) \
                  shim/base/claim.c shim/base/cut.c shim/base/owner.c shim/base/perfetto.c shim/base/perfetto_event.c shim/base/perfetto_track.c shim/base/unpack.c shim/calls/calls.c shim/calls/runtime.c) $(POLICY_OBJ))
 
+# The command contains the page of the findings (explain.c).
+$(B)/obj/tools/custream/explain.o: docs/findings.md
+
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 
 # The wheel links them too (tools/wheel.sh).

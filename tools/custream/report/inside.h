@@ -139,7 +139,8 @@ char *next_command(const struct print *print, size_t number, const char **what);
 
 /* A row of the table "findings", as text and page show it. */
 struct finding {
-    const char *id, *title, *place, *evidence, *remedy, *page; /* "": none */
+    const char *id, *title, *place, *evidence, *remedy; /* "": none */
+    char more[40];                                      /* the command that says more */
     char gain[128]; /* "about 3.205 ms, 10.2 % of the run (12 times)" */
 };
 struct finding finding_at(const struct report *report, size_t row);

@@ -110,7 +110,7 @@ static void finding_put(FILE *file, const struct finding *finding)
     paragraph_put(file, "Where", finding->place);
     paragraph_put(file, "Seen", finding->evidence);
     paragraph_put(file, "To do", finding->remedy);
-    paragraph_put(file, "More", finding->page);
+    paragraph_put(file, "More", finding->more);
     fputs("</dl></article>\n", file);
 }
 

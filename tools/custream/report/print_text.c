@@ -243,7 +243,7 @@ static void findings_put(FILE *file, const struct print *print, const struct tab
         paragraph_put(file, print, "Where: ", finding.place);
         paragraph_put(file, print, "Seen: ", finding.evidence);
         paragraph_put(file, print, "To do: ", finding.remedy);
-        paragraph_put(file, print, "More: ", finding.page);
+        paragraph_put(file, print, "More: ", finding.more);
     }
     if (shown < findings->row_count)
         fprintf(file, "\nand %zu more: --csv has all\n", findings->row_count - shown);

@@ -164,6 +164,7 @@ char *next_command(const struct print *print, size_t number, const char **what)
     const struct report *report = print->report;
     const struct table *findings = report_find(report, "findings");
     const bool replayed = table_number(report_find(report, "replay"), 0, "replayed_ns") > 0;
+    const bool piped = print->file_count == 1 && !strcmp(print->files[0], "-");
     const char *change = "", *id = table_text(findings, 0, "id");
     for (size_t row = 0; findings && row < findings->row_count && !*change; row++)
         change = table_text(findings, row, "what_if");
@@ -179,7 +180,7 @@ char *next_command(const struct print *print, size_t number, const char **what)
     for (size_t i = 0; i < CS_COUNT(rows); i++) {
         char *text = NULL;
         size_t size;
-        if (!rows[i].applies || number--) continue;
+        if (!rows[i].applies || (rows[i].of_files && piped) || number--) continue;
         FILE *file = open_memstream(&text, &size);
         if (!file) out_of_memory();
         const char *quote = strchr(rows[i].word, ' ') ? "'" : "";
@@ -272,10 +273,10 @@ struct finding finding_at(const struct report *report, size_t row)
         .title = table_text(findings, row, "title"),
         .place = table_text(findings, row, "stream"),
         .evidence = table_text(findings, row, "evidence"),
-        .remedy = table_text(findings, row, "remedy"),
-        .page = table_text(findings, row, "page")};
+        .remedy = table_text(findings, row, "remedy")};
     const double times = table_number(findings, row, "times");
     struct line line = {finding.gain, sizeof finding.gain};
+    snprintf(finding.more, sizeof finding.more, "custream explain %s", finding.id);
     gain_tell(&line, report, row);
     if (times > 0) line_add(&line, " (%s time%s)", SHOWN(UNIT_COUNT, times), plural(times));
     return finding;
