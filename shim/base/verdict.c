@@ -94,7 +94,8 @@ size_t cs_verdict_file(char *text, size_t size, size_t n, const char *path)
 
 size_t cs_verdict_advice(char *text, size_t size, size_t n, const char *path)
 {
-    return cs_verdict_file(text, size, cs_verdict_put(text, size, n, "Open it: custream open "), path);
+    n = cs_verdict_file(text, size, cs_verdict_put(text, size, n, "Next: custream report "), path);
+    return cs_verdict_file(text, size, cs_verdict_put(text, size, n, "; custream open "), path);
 }
 
 const char *cs_path_from(const char *path, const char *folder)

@@ -46,7 +46,7 @@ size_t cs_verdict_sentence(char *text, size_t size, size_t n, const struct cs_ve
 /* A file's name as a shell takes it. */
 size_t cs_verdict_file(char *text, size_t size, size_t n, const char *path);
 
-/* "Open it: custream open FILE" */
+/* "Next: custream report FILE; custream open FILE": two commands, as they are typed. */
 size_t cs_verdict_advice(char *text, size_t size, size_t n, const char *path);
 
 /* The file's name as somebody in `folder` types it. */

@@ -11,7 +11,7 @@
 #include "shim/out/part.h"
 #include "shim/trace/totals.h"
 
-enum { TEXT = 4096, LIST = 512 };
+enum { TEXT = 8192 + 512, LIST = 512 };
 
 static char text[TEXT];
 static const char *path;

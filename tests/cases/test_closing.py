@@ -11,7 +11,7 @@ from tests.apprun import calls_in, read, said
 from tests.handmade import COMMAND, custream
 from tests.trace import check_file
 
-GOOD = re.compile(r"custream: (?P<path>.+): (?P<calls>\d+) calls?, (?P<work>\d+) GPU operations?, nothing lost\. Open it: custream open (?P<open>.+)")
+GOOD = re.compile(r"custream: (?P<path>.+): (?P<calls>\d+) calls?, (?P<work>\d+) GPU operations?, nothing lost\. Next: custream report (?P<report>.+); custream open (?P<open>.+)")
 
 
 def run_under(build, tmp_path, *argv, options=(), env=None, cwd=None, check=False, **given):
@@ -53,7 +53,7 @@ def test_custream_run_says_what_the_trace_holds(build, tmp_path):
     done = run_under(build, tmp_path, "demo", options=["-o", "t.json"])
     found = GOOD.fullmatch(only_line(done))
     trace = read(tmp_path / "t.json")
-    assert found["path"] == found["open"] == "t.json"
+    assert found["path"] == found["report"] == found["open"] == "t.json"
     assert int(found["calls"]) == sum(calls_in(trace).values()) == trace.totals["calls"]
     assert int(found["work"]) == sum(trace.totals["gpu"][kind] for kind in ("kernels", "copies", "memsets", "graphs", "ranges")) > 50
 
@@ -111,7 +111,7 @@ def test_threads_that_launch_to_the_end(build, tmp_path, kernel_ns):
     trace = json.loads((tmp_path / "t.json").read_text())
     without, without_call = trace["totals"]["gpu"]["without_times"], trace["totals"]["gpu"]["without_call"]
     said_of_it = f"{without} GPU operation{'s' * (without != 1)} without times" if without else "nothing lost"
-    assert re.fullmatch(rf"custream: t\.json: \d+ calls, \d+ GPU operations, {said_of_it}\. Open it: .+", only_line(done)), done.stderr
+    assert re.fullmatch(rf"custream: t\.json: \d+ calls, \d+ GPU operations, {said_of_it}\. Next: custream report t\.json; custream open t\.json", only_line(done)), done.stderr
     rows = trace["traceEvents"]
     have_kernels = {row["args"].get("correlation") for row in rows if row.get("cat") == "kernel"}
     lacking = [row for row in rows if row.get("name") == "cuLaunchKernel" and row["args"]["correlation"] not in have_kernels]
@@ -180,7 +180,7 @@ def test_a_size_limit_in_the_words_of_check(build, tmp_path):
     warning, line = lines(done)
     state, _ = state_of(tmp_path / "t.json")
     assert "reached CUSTREAM_TRACE_MAX" in warning
-    assert state.startswith("ended at its size limit") and f"; {state}. Open it: " in line
+    assert state.startswith("ended at its size limit") and f"; {state}. Next: " in line
 
 
 @pytest.mark.parametrize("env", [{"CUSTREAM_GPU": "off"},  # what is said of a trace without GPU times is the subject

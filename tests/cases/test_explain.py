@@ -12,29 +12,18 @@ def sections(root):
     return {part[:5]: part for part in parts if part.startswith("CS")}
 
 
-def words(text):
-    """Without marks, links and line breaks."""
-    text = re.sub(r"^```.*$", "", text, flags=re.M).replace("**", "")
-    text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", lambda link: f"{link[1]} (docs/{link[2]})", text)
-    return text.split()
-
-
 def test_each_page_is_that_of_the_documentation(root):
     pages = sections(root)
     assert len(pages) > 20
     for id_, section in pages.items():
-        done = custream("explain", id_, env={"COLUMNS": "90"})
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.split() == words(section), id_
-        code = [line for block in re.findall(r"^```\w*\n(.*?)^```", section, re.M | re.S) for line in block.splitlines()]
-        assert all(f"    {line}\n" in done.stdout for line in code)
-        assert max(len(line) for line in done.stdout.splitlines() if line[4:] not in code) <= 90
+        done = custream("explain", id_)
+        assert (done.returncode, done.stderr, done.stdout.strip()) == (0, "", section.strip())
 
 
 def test_all_are_listed(root):
     done = custream("explain")
     assert done.returncode == 0
-    assert done.stdout.splitlines() == [section.splitlines()[0].replace(": ", "  ", 1) for section in sections(root).values()]
+    assert done.stdout.splitlines() == [section.splitlines()[0] for section in sections(root).values()]
 
 
 def test_an_id_in_small_letters():

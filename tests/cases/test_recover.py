@@ -237,7 +237,7 @@ def test_a_torn_file_that_breaks_a_rule(tmp_path):
 def test_where_the_whole_file_goes(tmp_path):
     path = torn(tmp_path)
     before, rows = path.read_bytes(), list(GOOD).index("memset")
-    said = "; {} bytes behind the last whole one left out. Open it: custream open {}"
+    said = "; {0} bytes behind the last whole one left out. Next: custream report {1}; custream open {1}"
     cut = len(before) - len(before[:before.rindex(b",\n")])
     done = custream("recover", "t.json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"t.recovered.json: {rows} events of t.json" + said.format(cut, "t.recovered.json") + "\n")
@@ -437,7 +437,7 @@ def test_the_watcher_recovers(build, tmp_path, how, name):
     run.send_signal(getattr(signal, how))
     run.send_signal(signal.SIGCONT)
     _, err = run.communicate(timeout=60)
-    assert re.fullmatch(rf"custream: {name}: \d+ calls, \d+ GPU operations; {BY.format(how)}\. Open it: custream open {name}", err.splitlines()[-1]), err
+    assert re.fullmatch(rf"custream: {name}: \d+ calls, \d+ GPU operations; {BY.format(how)}\. Next: custream report {name}; custream open {name}", err.splitlines()[-1]), err
     trace = Trace(tmp_path / name)
     assert trace.verdict == BY.format(how) and trace.totals["ended_by"] == how and trace.totals["calls"] > 100
     assert (tmp_path / name).stat().st_ino != inode and sorted(path.name for path in tmp_path.iterdir()) == [name]

@@ -75,7 +75,7 @@ def test_a_signal_ends_the_program(build, tmp_path, how, name):
     _, err = run.communicate(timeout=60)
     assert run.returncode == -getattr(signal, how)
     line = err.splitlines()[-1]
-    assert re.fullmatch(rf"custream: {name}: \d+ calls, \d+ GPU operations; {BY.format(how)}\. Open it: custream open {name}", line), err
+    assert re.fullmatch(rf"custream: {name}: \d+ calls, \d+ GPU operations; {BY.format(how)}\. Next: custream report {name}; custream open {name}", line), err
     assert ended_by(tmp_path / name) == (how, BY.format(how))
     assert read(tmp_path / name).totals["calls"] > 100
 
@@ -128,7 +128,7 @@ def test_another_program_takes_the_place(build, tmp_path):
     """exec: each program's trace is told of, in turn."""
     done = run_under(build, tmp_path, "again", 1, "slow", options=["-o", "t.json"])
     first, second = lines(done)
-    assert done.returncode == 0 and "; incomplete: ended by exec. Open it: custream open t.json" in first and GOOD.fullmatch(second)
+    assert done.returncode == 0 and "; incomplete: ended by exec. Next: custream report t.json; custream open t.json" in first and GOOD.fullmatch(second)
     assert ended_by(tmp_path / "t.json") == ("exec", "incomplete: ended by exec")
 
 
@@ -138,7 +138,7 @@ def test_an_exec_beside_others_that_fail(build, tmp_path):
     for name in (f"t{n}.json" for n in range(10)):
         done = run_under(build, tmp_path, "ending", "exec", options=["-o", name])
         by, verdict = ended_by(tmp_path / name)
-        assert (done.returncode, by) == (5, "exec") and f"; {verdict}. Open it: custream open {name}" in only_line(done)
+        assert (done.returncode, by) == (5, "exec") and f"; {verdict}. Next:" in only_line(done)
         assert verdict in ("incomplete: ended by exec", "incomplete: ended by exec; recovered up to the last whole event")
         assert calls_in(read(tmp_path / name))["cuLaunchKernel"] == 100
 
@@ -252,7 +252,7 @@ def test_a_program_that_becomes_others_many_times(build, tmp_path, options):
     done = run_under(build, tmp_path, sys.executable, "-c", BECOMES, 12, BECOMES, options=["-o", "t.json", *options])
     said = [line for line in lines(done) if not line.startswith("custream: audit: ")]
     assert done.returncode == 0 and len(said) == 9 and len(lines(done)) <= 9 + 9
-    assert all("; incomplete: ended by exec. Open it: " in line for line in said[:8])
+    assert all("; incomplete: ended by exec. Next: " in line for line in said[:8])
     assert re.fullmatch(r"custream: 5 more traces: \d+ calls, 0 GPU operations; incomplete: 4 ended by exec", said[8])
 
 

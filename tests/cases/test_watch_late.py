@@ -60,7 +60,7 @@ def test_a_watcher_that_hears_of_two_programs_at_once(build, tmp_path):
     """The second has taken the first one's place, and ends: they are told of in turn all the same."""
     done = run_under(build, tmp_path, "again", 1, "slow", options=["-o", "t.json"], env=slow_watcher(tmp_path, NEWS_MS=600))
     first, second = lines(done)
-    assert "; incomplete: ended by exec. Open it: custream open t.json" in first and GOOD.fullmatch(second)
+    assert "; incomplete: ended by exec. Next: custream report t.json; custream open t.json" in first and GOOD.fullmatch(second)
 
 
 # ---- how a process ended ----

@@ -65,4 +65,4 @@ def test_captures_of_which_not_all_is_recorded(build, tmp_path, argv, env):
     done = run_under(build, tmp_path, "captured_aside", *argv, options=["-o", "t.json"], env=env)
     gpu = gpu_of(tmp_path / "t.json")
     assert done.returncode == 0 and gpu["without_times"] == gpu["launches_without_kernel"] == 0, gpu
-    assert re.search(r"nothing lost\. Open it:", only_line(done))
+    assert re.search(r"nothing lost\. Next:", only_line(done))

@@ -142,8 +142,9 @@ TEST(a_process_that_outlives_its_run_speaks_for_itself_once)
     CHECK_TEXT(packet(), "end");
     CHECK_TEXT(packet(), "speaks");
     CHECK(cs_closing_speaks());
-    CHECK_TEXT(said(),
-        "custream: t.json: 0 calls, nothing lost, no GPU times. Open it: custream open t.json\n");
+    CHECK_TEXT(said(), "custream: t.json: 0 calls, nothing lost, no GPU times. Next: custream "
+                       "report t.json; custream "
+                       "open t.json\n");
     CHECK_TEXT(said(), "");
 }
 

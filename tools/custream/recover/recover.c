@@ -65,7 +65,7 @@ static int trace_open(const char *path, bool in_place)
 
 static void say(const struct subject *s, const struct mended *mended)
 {
-    char line[3 * NAME_ROOM];
+    char line[4 * NAME_ROOM];
     const unsigned long long events = mended->events, cut = mended->cut_bytes;
     size_t n = cs_verdict_put(
         line, sizeof line, 0, "%s: %llu event%s", s->to, events, events == 1 ? "" : "s");

@@ -59,7 +59,6 @@ static const struct column device_columns[] = {
     {"before_call_ns", "for", UNIT_NS, 0, 0},
     {"before_no_call_ns", "in no call", UNIT_NS, 0, 0},
     {"after_ns", "after", UNIT_NS, 0, 0},
-    {"graphs_ns", "in graphs", UNIT_NS, 0, 0},
 };
 
 /* --- whether the trace is whole --- */
@@ -404,7 +403,7 @@ static void device_put(struct table *table, const struct model *of, uint32_t d,
         CELL(share((double)load->at_work[3], all)), CELL(works), CELL(before.ns),
         CELL(before.call ? text_in(&of->run, before.call) : NULL),
         CELL(before.call ? before.times : NAN), CELL(before.call ? before.call_ns : NAN),
-        CELL(before.no_call_ns), CELL(of->run.end - span->end), CELL(graphs));
+        CELL(before.no_call_ns), CELL(of->run.end - span->end));
 }
 
 /* Makes the table "devices". A device on which nothing ran has no row. */
