@@ -32,7 +32,8 @@ const [done] = arguments, pause = ms => new Promise(resolve => setTimeout(resolv
     while (!app.trace.workspace.pinnedTracks.length) await pause(50);
     await waitForPerfettoIdle();
     const names = list => [...new Set(list.map(track => track.name))];
-    return {title: app.trace.traceInfo.traceTitle, pinned: names(app.trace.workspace.pinnedTracks), all: names(app.trace.workspace.flatTracks)};
+    const view = app.trace.timeline.visibleWindow;
+    return {view: [String(view.start.integral), Number(view.duration)], title: app.trace.traceInfo.traceTitle, pinned: names(app.trace.workspace.pinnedTracks), all: names(app.trace.workspace.flatTracks)};
 })().then(done, error => done({error: String(error)}));
 """
 
@@ -283,14 +284,15 @@ def lanes(**busy_us):
 
 def patterns(opened):
     assert {command["id"] for command in opened.commands} <= {"dev.perfetto.PinTracksByRegex"}
-    return [argument for command in opened.commands for argument in command["args"]]
+    assert {command["args"][1] for command in opened.commands} <= {"path"}  # without it, Perfetto asks the user what is meant
+    return [command["args"][0] for command in opened.commands]
 
 
 def test_the_busiest_streams_are_pinned_first(online, tmp_path):
     path = tmp_path / "t.json"
     path.write_text(render(lanes(one=500, two=700, three=600, four=800, five=400, idle=0.001)), encoding="utf-8")
     def names(*options):
-        return [re.fullmatch(r"\^(\w+)\( \\d\+\)\?\$", p)[1] for p in patterns(online(*options, path)[0])]
+        return [re.search(r"\^(\w+)\( \\d\+\)\?\$$", p)[1] for p in patterns(online(*options, path)[0])]
     assert names() == ["four", "two", "three", "one"]
     assert names("--pin=2") == ["four", "two"]
     assert names("--pin=0") == []
@@ -305,7 +307,37 @@ def test_patterns_match_their_lane_alone(online, tmp_path):
     got = patterns(online("--pin=5", path)[0])
     shown = [f"{name} {n}" for n, name in enumerate(wanted, 30)] + wanted + ["stream 145", "stream 14 x 14", "y 32", "aab/c 34"]
     for name, pattern in zip(wanted, got, strict=True):
-        assert [s for s in shown if re.search(pattern, s)] == [s for s in shown if s.startswith(name) and re.fullmatch(r"( \d+)?", s[len(name):])], pattern
+        wanted_names = [s for s in shown if s.startswith(name) and re.fullmatch(r"( \d+)?", s[len(name):])]
+        assert [s for s in shown if re.search(pattern, s)] == wanted_names, pattern
+        paths = [" > ".join(["GPU 0", s][:2] + [s] * leaf) for s in shown for leaf in (0, 1)]  # the stream's group, and its one track
+        assert [p for p in paths if re.search(pattern, p)] == [f"GPU 0 > {s} > {s}" for s in wanted_names], pattern
+
+
+def view_of(opened):
+    arguments = dict(urllib.parse.parse_qsl(opened.link.partition("#!/?")[2]))
+    return [int(arguments[key]) for key in ("visStart", "visEnd") if key in arguments]
+
+
+def test_the_first_view_is_of_the_gpu_work(online, tmp_path):
+    """Not of the 200 ms before it. A view that ends a ns behind the trace would be refused, so one is left off on both sides."""
+    rows = {"start": slice_("cuda_driver", "cuInit", 4242, 4242, 1, 200_000), "name": meta("thread_name", GPU, 1300, "stream 13"),
+            "first": slice_("kernel", "k", GPU, 1300, 200_000.5, 10, stream=13), "last": slice_("gpu_memcpy", "c", GPU, 1300, 203_990, 20.25, stream=13),
+            "end": slice_("cuda_driver", "cuCtxDestroy", 4242, 4242, 204_020, 300_000)}
+    path = tmp_path / "t.json"
+    path.write_text(render(rows), encoding="utf-8")
+    assert view_of(online(path)[0]) == [200_000_501, 204_010_249]
+    path.write_text(render({"start": rows["start"]}), encoding="utf-8")
+    assert view_of(online(path)[0]) == []
+
+
+def test_the_first_view_of_several_files_is_of_the_merged_one(online, tmp_path):
+    """The second process began 3 s later than the first, by its clock."""
+    for n, base in enumerate((1_760_000_000_000_000_000, 1_760_000_003_000_000_000)):
+        rows = {"name": meta("process_name", 4242 + n, 4242 + n, f"app{n}"), "stream": meta("thread_name", GPU, 1300, "stream 13"),
+                "work": slice_("kernel", "k", GPU, 1300, 100, 50, stream=13)}
+        (tmp_path / f"{n}.json").write_text(render(rows).replace("1760000000000000000", str(base)), encoding="utf-8")
+    begin, end = view_of(online(tmp_path / "0.json", tmp_path / "1.json")[0])
+    assert end - begin == 3_000_050_000 - 2
 
 
 def test_other_tools_traces_are_opened_too(online, tmp_path):
@@ -527,6 +559,8 @@ def test_perfetto_shows_the_trace_with_the_busiest_pinned(opening, run_app):
     finally:
         driver.quit()
     assert "error" not in shown and shown["title"].startswith(run.trace.name), shown
+    begin, end = view_of(opened)
+    assert shown["view"] == [str(begin), end - begin]
     assert shown["pinned"] == busiest and {f"{names[tid_of(lane)]} {tid_of(lane)}" for lane in busy} <= set(shown["all"]), shown
     assert opened.end() == 0
 

@@ -43,7 +43,9 @@ static void take_row(void *of, const struct trace_row *row)
     if (*ph == 'X' && !busy->leaves_out) take_shape(busy, row);
     const int64_t pid = row_number(row, KEY_PID, 0);
     if (*ph == 'X' && row_has(row, KEY_STREAM)) {
-        const int64_t lasted = row_number(row, KEY_DUR, 0);
+        const int64_t lasted = row_number(row, KEY_DUR, 0), at = row_number(row, KEY_TS, 0);
+        if (at < busy->begin) busy->begin = at;
+        if (at + lasted > busy->end) busy->end = at + lasted;
         if (lasted > 0) lane_at(busy, pid, row_number(row, KEY_STREAM, 0))->busy += (double)lasted;
     } else if (*ph == 'M' && !strcmp(text_of(&busy->texts, row_word(row, KEY_NAME)), "thread_name"))
         name_lane(busy, row, pid);
@@ -66,6 +68,7 @@ bool busy_read(struct busy *busy, const char *path, char error[256])
 {
     const struct trace_sink sink = {.of = busy, .row = take_row, .fact = take_fact};
     busy->ours = busy->says = false;
+    busy->begin = INT64_MAX, busy->end = INT64_MIN;
     const enum trace_end end = trace_read(path, &busy->texts, &sink, error);
     numbers_free(&busy->index);
     busy->index = (struct numbers){0};

@@ -113,12 +113,12 @@ static int merged_make(const struct request *request, char *to)
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_UNUSABLE;
 }
 
-/* Opens a merged copy of several files, or of one cut file. The copy has no name once it is
- * open. */
-static int merged_open(const struct request *request, struct server *server)
+/* Opens a merged copy of several files, or of one cut file, and reads its times. The copy has no
+ * name once it is open. */
+static int merged_open(const struct request *request, struct server *server, struct busy *busy)
 {
     const char *tmp = getenv("TMPDIR");
-    char folder[PATH_MAX], path[2 * PATH_MAX];
+    char folder[PATH_MAX], path[2 * PATH_MAX], error[256];
     server->name = request->file_count > 1 ? "merged.json" : last_part(request->files[0]);
     const int length =
         snprintf(folder, sizeof folder, "%s/custream-open-XXXXXX", tmp && *tmp ? tmp : "/tmp");
@@ -126,6 +126,7 @@ static int merged_open(const struct request *request, struct server *server)
         return complain(NAME, "%s: cannot be made: %s", folder, strerror(errno));
     snprintf(path, sizeof path, "%s/%s", folder, server->name);
     int status = merged_make(request, path);
+    if (status == STATUS_OK && !busy_read(busy, path, error)) status = complain(NAME, "%s", error);
     if (status == STATUS_OK && (server->file = open(path, O_RDONLY | O_CLOEXEC)) < 0)
         status = complain(NAME, "%s: %s", path, strerror(errno));
     unlink(path);
@@ -133,11 +134,11 @@ static int merged_open(const struct request *request, struct server *server)
     return status;
 }
 
-static int trace_open(const struct request *request, struct server *server, const struct busy *busy)
+static int trace_open(const struct request *request, struct server *server, struct busy *busy)
 {
     struct stat about;
     int status = STATUS_OK;
-    if (request->file_count > 1 || busy->cut) status = merged_open(request, server);
+    if (request->file_count > 1 || busy->cut) status = merged_open(request, server, busy);
     else {
         server->name = last_part(request->files[0]);
         server->file = open(request->files[0], O_RDONLY | O_CLOEXEC);
@@ -226,7 +227,7 @@ static char *link_of(const struct request *request, const struct server *server,
     if (asprintf(&trace, "http://127.0.0.1:%u/%s/%s", port, server->token, name) < 0)
         out_of_memory();
     if (asprintf(&ui, "http://127.0.0.1:%u/", port) < 0) out_of_memory();
-    link = link_make(request->offline ? ui : UI, trace, names, count);
+    link = link_make(request->offline ? ui : UI, trace, names, count, busy->begin, busy->end);
     free(name);
     free(trace);
     free(ui);

@@ -29,8 +29,10 @@ bool ui_find(char *path, size_t size);
 char *link_part(const char *text, const char *kept);
 
 /* Returns UI#!/?url=TRACE, with commands that pin the lanes named in `pinned`, in that order. The
- * caller frees the result. */
-char *link_make(const char *ui, const char *trace, const char *const *pinned, size_t count);
+ * first view is of the time from `begin` to `end`, in ns; of all if that is no time. The caller
+ * frees the result. */
+char *link_make(const char *ui, const char *trace, const char *const *pinned, size_t count,
+    int64_t begin, int64_t end);
 
 /* --- busy.c: finds traces' busiest streams by name, and whether kernels leave out how they were
  * launched. --- */
@@ -45,6 +47,7 @@ struct busy {
     struct busy_lane *lanes;
     size_t count, capacity;
     struct numbers index; /* the lane's place in `lanes`, by pid and tid; emptied for each file */
+    int64_t begin, end;   /* of the GPU work in the last file that was read, in ns */
     bool cut;             /* a file ends in the middle */
     bool ours, says; /* ours: custream wrote the current file; says: a kernel in it had its shape */
     bool leaves_out; /* a kernel of some file left out its shape (merge/row.h) */
