@@ -22,6 +22,7 @@ from tests.perfetto import browser
 from tests.perfetto.server import web_dist
 from tests.remote import until
 from tests.trace import tid_of
+from tests.tracestory import Story
 
 ORIGIN = {"Origin": "https://ui.perfetto.dev"}
 PINNED = """
@@ -38,10 +39,15 @@ const [done] = arguments, pause = ms => new Promise(resolve => setTimeout(resolv
 """
 
 
+def of_another_tool():
+    """Text of a trace that is handed out as it is: nothing is known that could be added."""
+    return render(GOOD).replace('"tool":"custream 0.1"', '"tool":"another"')
+
+
 @pytest.fixture
 def trace(tmp_path):
     path = tmp_path / "t.json"
-    path.write_text(render(GOOD), encoding="utf-8")
+    path.write_text(of_another_tool(), encoding="utf-8")
     return path
 
 
@@ -172,7 +178,7 @@ def test_what_a_browser_asks_first(online, trace):
 def test_who_breaks_off_can_ask_again(online, tmp_path):
     """A browser that goes away in the middle has not read the trace."""
     big = tmp_path / "big.json"
-    big.write_text(render(GOOD) + " " * (64 << 20))
+    big.write_text(of_another_tool() + " " * (64 << 20))
     opened, port = online(big)
     with contextlib.closing(socket.create_connection(("127.0.0.1", port))) as half:
         half.sendall(f"GET {opened.url.path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
@@ -199,7 +205,7 @@ def test_a_signal_before_the_browser_came_ends_it(online, trace, number):
 
 def test_names_that_urls_must_encode(online, tmp_path):
     path = tmp_path / "a b&c#d%41?é\".json"
-    path.write_text(render(GOOD), encoding="utf-8")
+    path.write_text(of_another_tool(), encoding="utf-8")
     opened, port = online(path)
     assert urllib.parse.unquote(opened.url.path.split("/")[2]) == path.name
     assert opened.ask(port=port)[2] == path.read_bytes()
@@ -207,7 +213,7 @@ def test_names_that_urls_must_encode(online, tmp_path):
 
 def test_packed_traces_stay_packed(online, tmp_path):
     path = tmp_path / "t.json.gz"
-    path.write_bytes(gzip.compress(render(GOOD).encode()))
+    path.write_bytes(gzip.compress(of_another_tool().encode()))
     opened, port = online(path)
     status, headers, body = opened.ask(port=port)
     assert (status, body) == (200, path.read_bytes()) and "Content-Encoding" not in headers
@@ -222,15 +228,56 @@ def terse(run_app, tmp_path, ending, *argv):
 
 @pytest.mark.parametrize("ending", [".json", ".json.gz", ".pftrace", ".pftrace.gz"])
 def test_what_is_handed_out_says_it_on_each_slice(online, run_app, tmp_path, ending):
-    """As `custream convert --whole` writes it, in the format that the name says."""
-    path, whole = terse(run_app, tmp_path, ending), tmp_path / f"whole{ending}"
+    """As `custream convert --whole` writes it, in the format that the name says; and behind that, the lane of idle time."""
+    path, whole, got = terse(run_app, tmp_path, ending), tmp_path / "whole.json", tmp_path / f"got{ending}"
     assert custream("convert", "--whole", path, whole).returncode == 0
     opened, port = online("--stay", path)
-    plain = gzip.decompress if ending.endswith(".gz") else bytes
     for _ in range(2):
         status, headers, body = opened.ask(port=port)
-        assert (status, plain(body)) == (200, plain(whole.read_bytes())) and "Content-Encoding" not in headers
-    assert plain(body) != plain(path.read_bytes()) and opened.end() == 0
+        assert status == 200 and "Content-Encoding" not in headers
+        got.write_bytes(body)
+        assert custream("convert", got, tmp_path / "plain.json").returncode == 0
+        rows, _ = idle_apart(tmp_path / "plain.json")
+        assert rows == json.loads(whole.read_bytes())["traceEvents"]
+    assert opened.end() == 0
+
+
+IDLE_LANE = 20
+
+
+def idle_apart(path):
+    """The rows of a trace, and those of the lanes of idle time, which stand behind them: name and slices by GPU."""
+    rows, lanes = json.loads(path.read_bytes())["traceEvents"], {}
+    own = [row for row in rows if not (row.get("tid") == IDLE_LANE and (row.get("cat") == "cs_idle" or row["name"] == "thread_name"))]
+    for row in rows[len(own):]:
+        lanes.setdefault(row["pid"], []).append(row)
+    assert own == rows[:len(own)]
+    return own, lanes
+
+
+def test_idle_time_has_a_lane_of_its_own(online, tmp_path):
+    """Two kernels on GPU 0 and three on GPU 1, with own code of the host between them."""
+    story = Story()
+    story.stream(13), story.stream(14), story.stream(15, device=1)
+    story.kernel(13, 0, 5, 100, "first")
+    story.kernel(13, 200, 205, 100, "second")
+    for n in range(3):
+        story.kernel(15, 300 + 1000 * n, 310 + 1000 * n, 10, "k")
+    path = tmp_path / "t.json"
+    path.write_text(story.text(), encoding="utf-8")
+    opened, port = online(path)
+    (tmp_path / "got.json").write_bytes(opened.ask(port=port)[2])
+    _, lanes = idle_apart(tmp_path / "got.json")
+    assert {pid: rows[0]["args"]["name"] for pid, rows in lanes.items()} == {0: "idle, by cause", 1: "idle, by cause"}
+    assert [(row["name"], row["ts"], row["dur"], row["args"]["before"]) for row in lanes[0][1:]] == [
+        ("the host had not enqueued it", 105, 95, "second"), ("on its way from the call to the GPU", 200, 5, "second")]
+    causes = [row["args"]["cause"] for row in lanes[1][1:]]
+    assert causes == ["host", "launch"] * 2 and sum(row["dur"] for row in lanes[1][1:]) == 2 * 990
+    idle = json.loads(custream("report", "--json", path).stdout)["tables"]["idle"]
+    for pid, rows in lanes.items():
+        assert {(row["cause"], row["idle_ns"]) for row in idle if row["device"] == pid} == {
+            (cause, 1000 * sum(row["dur"] for row in rows[1:] if row["args"]["cause"] == cause)) for cause in ("host", "launch")}
+    assert {row["args"].get("the host was") for rows in lanes.values() for row in rows[1:] if row["args"]["cause"] == "host"} == {"own code"}
 
 
 def test_it_does_so_of_several_files_too(online, run_app, trace_processor, tmp_path):
@@ -285,14 +332,21 @@ def lanes(**busy_us):
 def patterns(opened):
     assert {command["id"] for command in opened.commands} <= {"dev.perfetto.PinTracksByRegex"}
     assert {command["args"][1] for command in opened.commands} <= {"path"}  # without it, Perfetto asks the user what is meant
-    return [command["args"][0] for command in opened.commands]
+    found = [command["args"][0] for command in opened.commands]
+    assert ["idle, by cause" in pattern for pattern in found] in ([n == 0 for n in range(len(found))], [False] * len(found))
+    return found
+
+
+def stream_patterns(opened):
+    """Without that of the lane of idle time, which is the first."""
+    return [pattern for pattern in patterns(opened) if "idle, by cause" not in pattern]
 
 
 def test_the_busiest_streams_are_pinned_first(online, tmp_path):
     path = tmp_path / "t.json"
     path.write_text(render(lanes(one=500, two=700, three=600, four=800, five=400, idle=0.001)), encoding="utf-8")
     def names(*options):
-        return [re.search(r"\^(\w+)\( \\d\+\)\?\$$", p)[1] for p in patterns(online(*options, path)[0])]
+        return [re.search(r"\^(\w+)\( \\d\+\)\?\$$", p)[1] for p in stream_patterns(online(*options, path)[0])]
     assert names() == ["four", "two", "three", "one"]
     assert names("--pin=2") == ["four", "two"]
     assert names("--pin=0") == []
@@ -304,7 +358,8 @@ def test_patterns_match_their_lane_alone(online, tmp_path):
     wanted = ["stream 14 prio -5 (a.b*c)", "stream 14", "[x]{2}|y?^$", 'say "ü" 流', "a+b/c"]
     path = tmp_path / "t.json"
     path.write_text(render(lanes(**dict(zip(wanted, (900, 800, 700, 600, 500))))), encoding="utf-8")
-    got = patterns(online("--pin=5", path)[0])
+    assert len(patterns(online("--pin=5", path)[0])) == 6 and patterns(online("--pin=0", path)[0]) == []
+    got = stream_patterns(online("--pin=5", path)[0])
     shown = [f"{name} {n}" for n, name in enumerate(wanted, 30)] + wanted + ["stream 145", "stream 14 x 14", "y 32", "aab/c 34"]
     for name, pattern in zip(wanted, got, strict=True):
         wanted_names = [s for s in shown if s.startswith(name) and re.fullmatch(r"( \d+)?", s[len(name):])]
@@ -560,8 +615,8 @@ def test_perfetto_shows_the_trace_with_the_busiest_pinned(opening, run_app):
         driver.quit()
     assert "error" not in shown and shown["title"].startswith(run.trace.name), shown
     begin, end = view_of(opened)
-    assert shown["view"] == [str(begin), end - begin]
-    assert shown["pinned"] == busiest and {f"{names[tid_of(lane)]} {tid_of(lane)}" for lane in busy} <= set(shown["all"]), shown
+    assert shown["view"] == [str(begin), end - begin] and "idle, by cause 20" in shown["all"]
+    assert shown["pinned"] == ["idle, by cause 20", *busiest] and {f"{names[tid_of(lane)]} {tid_of(lane)}" for lane in busy} <= set(shown["all"]), shown
     assert opened.end() == 0
 
 

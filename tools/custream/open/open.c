@@ -134,6 +134,12 @@ static int merged_open(const struct request *request, struct server *server, str
     return status;
 }
 
+/* Whether the trace gets lanes of idle time: a model is of one run of ours. */
+static bool has_idle_lanes(const struct request *request, const struct busy *busy)
+{
+    return busy->ours && request->file_count == 1 && busy->begin < busy->end;
+}
+
 static int trace_open(const struct request *request, struct server *server, struct busy *busy)
 {
     struct stat about;
@@ -147,7 +153,7 @@ static int trace_open(const struct request *request, struct server *server, stru
     if (status != STATUS_OK) return status;
     if (fstat(server->file, &about)) return complain(NAME, "%s: %s", server->name, strerror(errno));
     server->size = (uint64_t)about.st_size;
-    server->whole = busy->leaves_out;
+    server->whole = busy->leaves_out || has_idle_lanes(request, busy);
     return STATUS_OK;
 }
 
@@ -217,11 +223,12 @@ static void say(const struct request *request, const struct server *server, cons
 
 static char *link_of(const struct request *request, const struct server *server, struct busy *busy)
 {
-    const char *names[PIN_MOST];
+    const char *names[PIN_MOST + 1] = {IDLE_LANE_NAME};
     /* A pinned name pins the stream of that name in each file, so several files get fewer names. */
-    const int preset = request->file_count < PIN_DEFAULT ? PIN_DEFAULT / request->file_count : 1;
-    const size_t count =
-        busy_names(busy, names, (size_t)(request->pin >= 0 ? request->pin : preset));
+    const int preset = request->file_count < PIN_DEFAULT ? PIN_DEFAULT / request->file_count : 1,
+              pin = request->pin >= 0 ? request->pin : preset;
+    const size_t first = pin && has_idle_lanes(request, busy),
+                 count = first + busy_names(busy, names + first, (size_t)pin);
     char *name = link_part(server->name, ""), *trace, *ui, *link;
     const unsigned port = request->offline ? server->port : UI_PORT;
     if (asprintf(&trace, "http://127.0.0.1:%u/%s/%s", port, server->token, name) < 0)

@@ -61,6 +61,15 @@ bool busy_read(struct busy *busy, const char *path, char error[256]);
 size_t busy_names(struct busy *busy, const char **names, size_t most);
 void busy_free(struct busy *busy);
 
+/* --- idle_lanes.c --- */
+
+#define IDLE_LANE_NAME "idle, by cause"
+
+/* Writes the trace with what its slices leave out, and with a lane "idle, by cause" for each GPU.
+ * False: `error` says why. */
+bool hand_out(const char *path, bool packets, void (*put)(void *of, const char *bytes, size_t n),
+    void *of, char error[256]);
+
 /* --- server.c: a web server for one trace, on loopback, in this thread. It answers GET and OPTIONS
  * for the trace, at a path with a random token, and for files of a folder with Perfetto's UI. It
  * refuses requests whose Host is not 127.0.0.1 or localhost, so that no web page reaches it under a
@@ -73,7 +82,7 @@ struct server {
     unsigned port;
     int file; /* the trace's descriptor */
     uint64_t size;
-    bool whole;         /* kernels get the shapes that the file leaves out (ROWS_WHOLE) */
+    bool whole;         /* the trace goes through hand_out() */
     const char *name;   /* the trace's name: the last part of its path, not URL-encoded */
     const char *folder; /* the real path of Perfetto's UI; NULL: none is served */
     char token[2 * TOKEN_BYTES + 1];

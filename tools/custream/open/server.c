@@ -23,7 +23,6 @@
 #include <zlib.h>
 
 #include "shim/base/options.h"
-#include "tools/custream/convert/rows.h"
 #include "tools/custream/show.h"
 
 /* libmicrohttpd is opened only if it is needed: Debian's package brings GnuTLS along. */
@@ -44,7 +43,7 @@ static struct microhttpd {
 } mhd; /* filled by server_ready() */
 #undef MICROHTTPD_MEMBER
 
-/* --- the trace with all shapes (ROWS_WHOLE), made by a child process --- */
+/* --- the trace with all shapes and the lanes of idle time, made by a child process --- */
 
 struct whole_stream {
     int pipe;
@@ -86,9 +85,8 @@ static void make(int file, int pipe, const char *name)
     if (!out) _exit(1);
     gzbuffer(out, 128 * 1024);
     const bool packets = extension && cs_trace_extension_is_packets(extension);
-    const enum json_step end =
-        rows_convert(path, (packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, put, out, error);
-    _exit(end == JSON_BROKEN || gzclose(out) != Z_OK);
+    const bool good = hand_out(path, packets, put, out, error);
+    _exit(gzclose(out) != Z_OK || !good);
 }
 
 /* In the server: */

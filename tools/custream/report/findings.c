@@ -211,11 +211,6 @@ static const struct column columns[] = {
     {"page", "page", UNIT_TEXT, 0, 0},
 };
 
-static const struct column replay_columns[] = {
-    {"recorded_ns", "played", UNIT_NS, 0, 0},
-    {"replayed_ns", "took", UNIT_NS, 0, 0},
-};
-
 /* Returns the ids of the rules with this `shows`: "CS113 and CS115". */
 static const char *rules_in_calls(struct report *report, enum shows shows)
 {
@@ -327,6 +322,7 @@ void section_findings(struct report *report, const struct model *of)
     if (found.count) qsort(found.rows, found.count, sizeof *found.rows, by_gain);
     struct table *table = TABLE_NEW(report, "findings", "What to change", columns);
     table->note = note_of(&found);
+    replay_free(found.replay);
     table->shown = 20;
     table->none = nothing_found(report, &found);
     const double steps = table_number(report_find(report, "steady"), 0, "steps");
@@ -337,10 +333,5 @@ void section_findings(struct report *report, const struct model *of)
             CELL(find->evidence), CELL(find->rule->remedy), CELL(find->rule->experiment.words),
             CELL(report_text(report, "docs/findings.md#cs%s", find->rule->id + 2)));
     }
-    table = TABLE_NEW(report, "replay", "The run, played again without a change", replay_columns);
-    if (found.replay)
-        TABLE_PUT(table, replay_columns, CELL(replay_recorded(found.replay)),
-            CELL(unchanged_length(found.replay)));
-    replay_free(found.replay);
     free(found.rows);
 }

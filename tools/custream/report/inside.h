@@ -148,8 +148,8 @@ struct finding finding_at(const struct report *report, size_t row);
 /* Returns the heading above the findings, or the sentence that there are none. */
 const char *findings_heading(const struct report *report);
 
-/* Whether text and page show the table in words, not as a table. */
-bool is_told(const struct table *table);
+/* Whether text, or the page, shows the table in words, not as a table. */
+bool is_told(const struct table *table, bool page);
 
 /* Writes the lanes of all devices as HTML; nothing if no GPU worked. */
 void lanes_print(FILE *file, const struct model *of);

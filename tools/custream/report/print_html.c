@@ -167,15 +167,6 @@ static void facts_put(FILE *file, const struct report *report)
     fputs("</dl></section>\n", file);
 }
 
-/* Whether the page says in words what the table has. */
-static bool is_said(const struct table *table)
-{
-    static const char *const said[] = {"run", "steady", "computing", "findings", "replay"};
-    for (size_t i = 0; i < CS_COUNT(said); i++)
-        if (!strcmp(table->key, said[i])) return true;
-    return false;
-}
-
 static void head_put(FILE *file, const char *program)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -203,7 +194,7 @@ void print_html(FILE *file, const struct print *print)
     facts_put(file, report);
     lanes_print(file, print->of);
     for (size_t t = 0; t < report->table_count; t++)
-        if (report->tables[t].row_count && !is_said(&report->tables[t]))
+        if (report->tables[t].row_count && !is_told(&report->tables[t], true))
             table_put(file, &report->tables[t]);
     fputs("<footer><p>custream " CUSTREAM_VERSION_STRING ", from ", file);
     for (int i = 0; i < print->file_count; i++) {

@@ -285,7 +285,7 @@ static void all_put(FILE *file, const struct print *print)
     }
     for (size_t t = 0; t < print->report->table_count; t++) {
         const struct table *table = &print->report->tables[t];
-        if (table->row_count && !is_told(table)) text_table_put(file, print, table);
+        if (table->row_count && !is_told(table, false)) text_table_put(file, print, table);
     }
 }
 

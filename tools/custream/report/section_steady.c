@@ -16,13 +16,9 @@ static const struct column steady_columns[] = {
 static const struct column computing_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
     {"kernels_ns", "computed", UNIT_NS, 0, 0},
-    {"kernels", "computed", UNIT_SHARE, 0, 0},
     {"unknown_ns", "not known", UNIT_NS, 0, 0},
-    {"unknown", "not known", UNIT_SHARE, 0, 0},
     {"copies_ns", "only copied", UNIT_NS, 0, 0},
-    {"copies", "only copied", UNIT_SHARE, 0, 0},
     {"nothing_ns", "did nothing", UNIT_NS, 0, 0},
-    {"nothing", "did nothing", UNIT_SHARE, 0, 0},
 };
 
 /* The kinds of work, the telling one first: what a device does is the first that runs. */
@@ -59,19 +55,15 @@ static void computing_table(
     struct table *table =
         TABLE_NEW(report, "computing", "What the GPU did in the steady part", computing_columns);
     struct doing *devices = array_zeros(run->device_count, sizeof *devices);
-    const double all = (double)(steady->end - steady->begin);
     table->note = sample_note(report, run);
     for (size_t i = 0; i < run->work_count; i++)
         work_add(&devices[work_device(run, &run->works[i])], &run->works[i], steady);
     for (uint32_t d = 0; d < run->device_count; d++) {
         const int64_t *ns = devices[d].ns;
-        const double unknown = (double)(ns[UNKNOWN] - ns[KERNELS]),
-                     copies = (double)(ns[COPIES] - ns[UNKNOWN]),
-                     nothing = all - (double)ns[COPIES];
-        if (of->idles.devices[d].begin < of->idles.devices[d].end && all > 0)
+        if (of->idles.devices[d].begin < of->idles.devices[d].end)
             TABLE_PUT(table, computing_columns, CELL(run->devices[d].ordinal), CELL(ns[KERNELS]),
-                CELL((double)ns[KERNELS] / all), CELL(unknown), CELL(unknown / all), CELL(copies),
-                CELL(copies / all), CELL(nothing), CELL(nothing / all));
+                CELL(ns[UNKNOWN] - ns[KERNELS]), CELL(ns[COPIES] - ns[UNKNOWN]),
+                CELL(steady->end - steady->begin - ns[COPIES]));
     }
     free(devices);
 }

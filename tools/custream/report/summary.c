@@ -40,26 +40,24 @@ static void length_tell(struct line *line, const struct report *report)
 /* Tells how much of the steady part a device computed. */
 static void computing_tell(struct line *line, const struct report *report, size_t row)
 {
-    static const struct {
-        const char *share, *ns, *text;
-    } parts[] = {{"copies", "copies_ns", "only copied"},
-        {"unknown", "unknown_ns", "was inside of graphs or other work that is not known further"},
-        {"nothing", "nothing_ns", "did nothing"}};
+    static const char *const parts[][2] = {{"copies_ns", "only copied"},
+        {"unknown_ns", "was inside of graphs or other work that is not known further"},
+        {"nothing_ns", "did nothing"}};
     const struct table *computing = report_find(report, "computing");
+    const double all = table_number(report_find(report, "steady"), 0, "steady_ns"),
+                 kernels = table_number(computing, row, "kernels_ns");
     line_add(line, "%sGPU %.0f computed for %s (%s)", row ? "" : "In that time ",
-        table_number(computing, row, "device"),
-        SHOWN(UNIT_SHARE, table_number(computing, row, "kernels")),
-        SHOWN(UNIT_NS, table_number(computing, row, "kernels_ns")));
+        table_number(computing, row, "device"), SHOWN(UNIT_SHARE, kernels / all),
+        SHOWN(UNIT_NS, kernels));
     for (size_t i = 0; i < CS_COUNT(parts); i++) {
         const bool last = i + 1 == CS_COUNT(parts);
-        const double ns = table_number(computing, row, parts[i].ns);
+        const double ns = table_number(computing, row, parts[i][0]);
         if (ns > 0 || last)
-            line_add(line, "%s %s for %s (%s)", last ? " and" : ",", parts[i].text,
-                SHOWN(UNIT_SHARE, table_number(computing, row, parts[i].share)),
-                SHOWN(UNIT_NS, ns));
+            line_add(line, "%s %s for %s (%s)", last ? " and" : ",", parts[i][1],
+                SHOWN(UNIT_SHARE, ns / all), SHOWN(UNIT_NS, ns));
     }
     line_add(line, ".");
-    if (table_number(computing, row, "unknown") >= LEAST_TOLD)
+    if (table_number(computing, row, "unknown_ns") >= LEAST_TOLD * all)
         line_add(line, " CUSTREAM_GRAPH=node records what is inside of graphs.");
 }
 
@@ -163,7 +161,6 @@ char *next_command(const struct print *print, size_t number, const char **what)
 {
     const struct report *report = print->report;
     const struct table *findings = report_find(report, "findings");
-    const bool replayed = table_number(report_find(report, "replay"), 0, "replayed_ns") > 0;
     const bool piped = print->file_count == 1 && !strcmp(print->files[0], "-");
     const char *change = "", *id = table_text(findings, 0, "id");
     for (size_t row = 0; findings && row < findings->row_count && !*change; row++)
@@ -173,7 +170,7 @@ char *next_command(const struct print *print, size_t number, const char **what)
         const char *command, *word, *what;
     } rows[] = {
         {*id, false, "custream explain ", id, "what that is, and how to mend it"},
-        {replayed, true, "custream report --critical-path", "", "what the run's time went to"},
+        {*change, true, "custream report --critical-path", "", "what the run's time went to"},
         {*change, true, "custream report --what-if=", change, "what a change gains"},
         {true, true, "custream open", "", "the timeline, in a browser"},
     };
@@ -288,11 +285,12 @@ const char *findings_heading(const struct report *report)
     return findings->row_count || !findings->none ? findings->title : findings->none;
 }
 
-bool is_told(const struct table *table)
+bool is_told(const struct table *table, bool page)
 {
-    static const char *const told[] = {"run", "steady", "computing", "devices", "findings",
-        "replay", "metrics", "running", "running_streams", "running_threads"};
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+    static const char *const told[] = {"run", "steady", "computing", "findings", "devices",
+        "metrics", "running", "running_streams", "running_threads"};
+    enum { ON_THE_PAGE = 4 };
+    for (size_t i = 0; i < (page ? ON_THE_PAGE : CS_COUNT(told)); i++)
         if (!strcmp(table->key, told[i])) return true;
     return false;
 }

@@ -1,0 +1,83 @@
+/* Hands out a trace with a lane more for each GPU, which shows when it was idle, and why. The model
+ * makes the lane's rows; they stand behind those of the trace. */
+#include <inttypes.h>
+#include <string.h>
+#include <yyjson.h>
+
+#include "shim/base/lane.h"
+#include "tools/custream/convert/rows.h"
+#include "tools/custream/model/model.h"
+#include "tools/custream/open/open.h"
+
+enum { IDLE_LANE = CS_LANE_STEP / 5 /* streams have multiples of the step */ };
+
+static bool row_put(struct conversion *c, struct rope *text, char error[256])
+{
+    yyjson_doc *doc = value_parse(text->at, text->length);
+    if (!doc) out_of_memory();
+    const bool good = conversion_put(c, yyjson_doc_get_root(doc), false, error);
+    yyjson_doc_free(doc);
+    text->length = 0;
+    return good;
+}
+
+static void member_add(struct rope *text, const char *name, const char *value)
+{
+    rope_print(text, ",\"%s\":", name);
+    rope_string(text, value, strlen(value));
+}
+
+/* Makes the row of one piece of idle time. */
+static void idle_row(struct rope *text, const struct run *run, const struct idle *idle)
+{
+    const int64_t ns = idle->end - idle->begin;
+    rope_print(text,
+        "{\"ph\":\"X\",\"cat\":\"cs_idle\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%" PRId64
+        ".%03d,\"dur\":%" PRId64 ".%03d,\"args\":{\"cause\":\"%s\"",
+        cause_info[idle->cause].title, run->devices[idle->device].ordinal, IDLE_LANE,
+        idle->begin / 1000, (int)(idle->begin % 1000), ns / 1000, (int)(ns % 1000),
+        cause_info[idle->cause].key);
+    member_add(text, "before", text_in(run, run->works[idle->next].name));
+    if (idle->cause == CAUSE_HOST) member_add(text, "the host was", doing_word[idle->doing]);
+    if (idle->call != NONE) member_add(text, "call", text_in(run, run->calls[idle->call].name));
+    if (idle->range != NONE) member_add(text, "range", text_in(run, run->ranges[idle->range].name));
+    rope_literal(text, "}}");
+}
+
+static bool lanes_put(struct conversion *c, const char *path, char error[256])
+{
+    struct model model;
+    struct rope text = {0};
+    bool good = true;
+    model_init(&model);
+    if (run_load(&model.run, path, NULL, NULL, error)) {
+        model_settle(&model, false);
+        for (size_t i = 0; good && i < model.idles.count; i++) {
+            const struct idle *idle = &model.idles.rows[i];
+            if (!i || idle[-1].device != idle->device) {
+                rope_print(&text,
+                    "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{"
+                    "\"name\":\"" IDLE_LANE_NAME "\"}}",
+                    model.run.devices[idle->device].ordinal, IDLE_LANE);
+                good = row_put(c, &text, error);
+            }
+            idle_row(&text, &model.run, idle);
+            good = good && row_put(c, &text, error);
+        }
+    }
+    model_free(&model);
+    free(text.at);
+    return good;
+}
+
+bool hand_out(const char *path, bool packets, void (*put)(void *of, const char *bytes, size_t n),
+    void *of, char error[256])
+{
+    struct conversion *c = conversion_new((packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, put, of);
+    const struct source_sink sink = {c, conversion_row, conversion_member};
+    const bool good =
+        source_read(path, 0, &sink, error) != JSON_BROKEN && lanes_put(c, path, error);
+    if (good) conversion_end(c, NULL);
+    conversion_free(c);
+    return good;
+}
