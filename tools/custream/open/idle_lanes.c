@@ -51,7 +51,7 @@ static bool lanes_put(struct conversion *c, const char *path, char error[256])
     bool good = true;
     model_init(&model);
     if (run_load(&model.run, path, NULL, NULL, error)) {
-        model_settle(&model, false);
+        model_settle(&model);
         for (size_t i = 0; good && i < model.idles.count; i++) {
             const struct idle *idle = &model.idles.rows[i];
             if (!i || idle[-1].device != idle->device) {

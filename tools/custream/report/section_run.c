@@ -391,10 +391,6 @@ static void device_put(struct table *table, const struct model *of, uint32_t d,
     const struct span *span = &of->idles.devices[d];
     const double all = (double)(span->end - span->begin), busy = (double)span->busy;
     const struct before before = before_first_work(&of->run, span);
-    int64_t graphs = 0; /* how long graphs ran whose nodes are not in the trace */
-    for (size_t i = 0; i < of->run.work_count; i++)
-        if (of->run.works[i].kind == WORK_GRAPH && work_device(&of->run, &of->run.works[i]) == d)
-            graphs += of->run.works[i].end - of->run.works[i].begin;
     TABLE_PUT(table, device_columns, CELL(device->ordinal),
         CELL(device->name ? text_in(&of->run, device->name) : NULL), CELL(all), CELL(busy),
         CELL(share(busy, all)), CELL(all - busy), CELL(share(all - busy, all)),
