@@ -313,7 +313,7 @@ static const char *note_of(struct findings *found)
 void section_findings(struct report *report, const struct model *of)
 {
     struct findings found = {.of = of, .report = report};
-    found.steady = steady_part(&of->run);
+    found.steady = steady_told(report, &of->run);
     if (run_has_times(&of->run)) found.replay = replay_make(&of->run, of->holds);
     found.worth = WORTH_SHARE * (double)(found.steady.end - found.steady.begin);
     for (int last = 0; last < 2; last++)
