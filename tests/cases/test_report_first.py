@@ -190,7 +190,7 @@ def test_without_a_gain_the_largest_idle_time_is_named(tmp_path):
     for n in range(10):
         made.ran("k", MS * n, 200)
     text = text_of(tmp_path, made)
-    assert "No gain is known. Of its idle time, GPU 0 had 100.0 % for this reason: not known." in text
+    assert "No finding has a gain. Of its idle time, GPU 0 had 100.0 % for this reason: not known." in text
 
 
 # --- where to look next ---
@@ -225,3 +225,14 @@ def test_the_commands_do_as_they_say(tmp_path):
     for command in commands[1:3]:
         words = shlex.split(command)
         assert custream(*words[1:], cwd=tmp_path).returncode == 0
+
+
+# --- nothing is known ---
+
+def test_a_trace_without_gpu_work_says_so(tmp_path):
+    story = Story()
+    story.stream(13)
+    story.call("cuStreamSynchronize", 10, 500, **story.on(13))
+    text = text_of(tmp_path, story)
+    assert text.startswith("app (process 4242) ran for 500.0 us.\nThe trace has no GPU work.\n")
+    assert "computed" not in text and "What costs most" not in text

@@ -285,7 +285,9 @@ static const char *word_of(const struct run *run, const char *path)
 /* Returns when the run began, by the wall clock; NULL: not known. */
 static const char *began_at(struct report *report, const struct run *run)
 {
-    const time_t second = (time_t)(run->base / 1000000000 + run->begin / 1000000000);
+    const int64_t second_ns = 1000000000;
+    const time_t second =
+        (time_t)(run->base / second_ns + (run->base % second_ns + run->begin) / second_ns);
     struct tm at;
     char text[64];
     if (run->base <= 0 || !gmtime_r(&second, &at)) return NULL;

@@ -72,7 +72,7 @@ static void no_computing_tell(struct line *line, const struct table *run)
             sample);
     else if (!strcmp(table_text(run, 0, "source"), "none"))
         line_add(line, "No GPU times were taken, so nothing is known of what the GPU did.");
-    else line_add(line, "No GPU did any work.");
+    else line_add(line, "The trace has no GPU work.");
 }
 
 /* Adds a gain: "about 3.205 ms, 10.2 % of the run, 320.5 us of each step". */
@@ -110,7 +110,8 @@ static void costs_tell(struct line *line, const struct report *report)
         gain_tell(line, report, 0);
         line_add(line, ".");
     } else if (idle && idle->row_count)
-        line_add(line, "No gain is known. Of its idle time, GPU %.0f had %s for this reason: %s.",
+        line_add(line,
+            "No finding has a gain. Of its idle time, GPU %.0f had %s for this reason: %s.",
             table_number(idle, 0, "device"), SHOWN(UNIT_SHARE, table_number(idle, 0, "share")),
             table_text(idle, 0, "why"));
 }
