@@ -164,7 +164,6 @@ bool check_event(struct check *check, uint64_t line, struct yyjson_val *event);
 bool natural_in(struct yyjson_val *value, double max, uint64_t *number);
 
 struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid);
-void lanes_free(struct check *check);
 
 /* Sorts the slices of each lane by ts, the longer first, then by line, as functions below need. */
 void lanes_sort(struct check *check);
@@ -179,11 +178,7 @@ bool audit_judge(struct check *check, uint64_t line, const struct cJSON *trailer
 
 /* Judges rule 6, after lanes_sort(). `complete`: each flow must have its s. */
 void flows_judge(struct check *check, bool complete);
-/* Returns how many ends (f) the flows have. Unless flows_judge() found a breach, each end has a
- * start, which may lie outside of a window. */
-uint64_t flows_complete(const struct check *check);
 
-void sums_free(struct sums *sums);
 /* Adds a row to check->sums. False: a cs_loss row does not say how much was lost. */
 bool sums_row(const struct event *event);
 

@@ -76,13 +76,6 @@ void flows_judge(struct check *check, bool complete)
     }
 }
 
-uint64_t flows_complete(const struct check *check)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < check->flow_count; i++) count += check->flows[i].phase == 'f';
-    return count;
-}
-
 /* --- async spans: a b and an e of one category, name, id and process; and streams' lives --- */
 
 /* Orders ends by span, then by time, then b before e, then by line. */

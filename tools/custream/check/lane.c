@@ -16,16 +16,6 @@ struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid)
     return check->lanes[*at];
 }
 
-void lanes_free(struct check *check)
-{
-    for (size_t i = 0; i < check->lane_count; i++) {
-        free(check->lanes[i]->slices);
-        free(check->lanes[i]);
-    }
-    free(check->lanes);
-    numbers_free(&check->lane_places);
-}
-
 COMPARES(slice_compare, struct slice,
     ORDER(a->ts, b->ts) ?: ORDER(b->end, a->end) ?: ORDER(a->line, b->line))
 

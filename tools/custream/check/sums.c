@@ -21,8 +21,6 @@ static uint64_t natural(yyjson_val *object, const char *name)
     return number;
 }
 
-void sums_free(struct sums *sums) { free_all(sums->works, sums->calls, sums->gaps); }
-
 /* --- which rows are records --- */
 
 /* Whether a row of a range counts. A range in several parts counts once: a thread's in the part

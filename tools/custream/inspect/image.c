@@ -38,7 +38,8 @@ void strings_print(struct strings *strings, const char *format, ...)
 
 COMPARES(by_text, char *const, strverscmp(*a, *b))
 
-void strings_sort(struct strings *strings)
+/* Sorts the texts, numbers in them by value: sm_90 before sm_100. */
+static void strings_sort(struct strings *strings)
 {
     if (strings->count) qsort(strings->at, strings->count, sizeof *strings->at, by_text);
 }

@@ -18,8 +18,6 @@ bool strings_have(const struct strings *strings, const char *text);
 void strings_add(struct strings *strings, const char *text);
 void strings_print(struct strings *strings, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Sorts the texts, numbers in them by value: sm_90 before sm_100. */
-void strings_sort(struct strings *strings);
 void strings_free(struct strings *strings);
 
 /* The calls of CUDA that custream knows, from the tables that the library is made of. */

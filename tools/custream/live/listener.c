@@ -46,7 +46,8 @@ static void command_note(struct listener *listener)
 
 /* --- all processes that listen --- */
 
-struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
+/* Adds a process, without asking it anything. */
+static struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
 {
     struct listener *listener = array_zeros(1, sizeof *listener);
     listeners->each = array_room(
@@ -55,17 +56,6 @@ struct listener *listeners_add(struct listeners *listeners, const struct peer *p
     listener->peer = *peer;
     command_note(listener);
     return listener;
-}
-
-static void listener_ask(void *of, struct peer *found)
-{
-    struct listener *listener = listeners_add(of, found);
-    struct peer *peer = &listener->peer;
-    listener->asked = true;
-    if (peer_is_stopped(peer->pid))
-        snprintf(peer->error, sizeof peer->error, "process %d is stopped", peer->pid);
-    else listener->answers = peer_ask(peer, cs_ask_about);
-    if (!listener->answers) peer_close(peer);
 }
 
 /* Reads the answers of all processes that were asked. With `command`, a process that does not
@@ -84,6 +74,17 @@ static void listeners_hear(const char *command, struct listeners *listeners, boo
 }
 
 COMPARES(by_pid, struct listener *const, ORDER((*a)->peer.pid, (*b)->peer.pid))
+
+static void listener_ask(void *of, struct peer *found)
+{
+    struct listener *listener = listeners_add(of, found);
+    struct peer *peer = &listener->peer;
+    listener->asked = true;
+    if (peer_is_stopped(peer->pid))
+        snprintf(peer->error, sizeof peer->error, "process %d is stopped", peer->pid);
+    else listener->answers = peer_ask(peer, cs_ask_about);
+    if (!listener->answers) peer_close(peer);
+}
 
 void listeners_find(const char *command, struct listeners *listeners)
 {

@@ -25,8 +25,6 @@ struct listeners {
 
 /* Finds and asks all processes that listen. Says how many could not be asked. */
 void listeners_find(const char *command, struct listeners *listeners);
-/* Adds a process, without asking it anything. */
-struct listener *listeners_add(struct listeners *listeners, const struct peer *peer);
 /* Sends a request at once to all processes, except those that were asked before and did not answer.
  * Each process has `patience_ms` to take the request and to answer. */
 void listeners_ask(

@@ -288,7 +288,8 @@ const char *answer_behind(const char *answer, const char *word)
     return answer + n + !!answer[n];
 }
 
-bool about_read(struct about *about, const char *answer)
+/* Reads an answer to the request "about", "record" or "end". False: it is no such answer. */
+static bool about_read(struct about *about, const char *answer)
 {
     const size_t length = strlen(answer);
     const char *fields = answer_behind(answer, cs_answer_ok);

@@ -56,9 +56,6 @@ unsigned long long peer_image(int pid);
 bool peer_ended(int pid); /* whether the process is gone, or a zombie */
 void peer_close(struct peer *peer);
 
-/* Reads an answer to the request "about", "record" or "end". False: it is no such answer. */
-bool about_read(struct about *about, const char *answer);
-
 /* Calls `found` with each process of this user (root: of anybody) that listens in this network,
  * connected and not asked yet. Returns how many were left out because no descriptor was free. */
 size_t peers_each(void (*found)(void *of, struct peer *peer), void *of);

@@ -213,7 +213,7 @@ static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last,
     }
 }
 
-void idles_init(struct idles *idles, const struct run *run)
+void idles_make(struct idles *idles, const struct run *run, const struct hold *holds)
 {
     *idles = (struct idles){.devices = array_zeros(run->device_count, sizeof *idles->devices)};
     for (size_t d = 0; d < run->device_count; d++)
@@ -226,10 +226,6 @@ void idles_init(struct idles *idles, const struct run *run)
         span->busy += work->end - (work->begin > span->end ? work->begin : span->end);
         span->end = work->end;
     }
-}
-
-void idles_make(struct idles *idles, const struct run *run, const struct hold *holds)
-{
     struct making m = {.idles = idles,
         .run = run,
         .holds = holds,

@@ -294,8 +294,8 @@ static inline uint32_t work_device(const struct run *run, const struct work *wor
 
 /* --- order --- */
 
-/* The obstacles of each piece of GPU work, told by the order in which the host enqueued it. This is
- * exact: a stream's order, events and the legacy default stream are rules of CUDA ("Stream
+/* The obstacles of each piece of GPU work follow from the order in which the host enqueued it. They
+ * are exact: a stream's order, events and the legacy default stream are rules of CUDA ("Stream
  * Synchronization Behavior", CUDA Runtime API; cuStreamWaitEvent, CUDA Driver API). */
 /* The cause of an idle device or of late work. cause_info has a row for each. */
 enum cause {
@@ -344,7 +344,6 @@ struct hold *order_make(const struct run *run);
 
 /* --- idle time --- */
 
-/* The idle time of each device between its first and last work, in pieces with one cause each. */
 /* The doings of the thread that enqueued the next work, during an idle piece. */
 enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL, DOINGS };
 extern const char *const doing_word[DOINGS]; /* "own code" */
@@ -363,6 +362,7 @@ static inline uint32_t idle_thread(const struct run *run, const struct idle *idl
     return run->calls[run->works[idle->next].call].thread;
 } /* for CAUSE_HOST only */
 
+/* The idle time of each device between its first and last work, in pieces with one cause each. */
 struct idles {
     struct idle *rows; /* in order of device, then time */
     size_t count, capacity;
@@ -371,8 +371,6 @@ struct idles {
     } *devices;
 };
 
-/* Make the idle times in two steps, to use less memory: first the devices' spans, then the rows. */
-void idles_init(struct idles *idles, const struct run *run);
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds);
 
 /* --- the whole model --- */

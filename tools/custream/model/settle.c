@@ -344,7 +344,6 @@ void model_settle(struct model *model)
     const struct run *run = &model->run;
     run_settle(&model->run);
     model->holds = order_make(run);
-    idles_init(&model->idles, run);
     idles_make(&model->idles, run, model->holds);
 }
 

@@ -226,15 +226,23 @@ static const struct range *range_in(
 
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
 {
-    ranges->by_thread = GROUPS(run->thread_count, run->ranges, run->range_count, thread);
+    uint32_t *of = array_zeros(run->range_count, sizeof *of);
+    for (size_t r = 0; r < run->range_count; r++)
+        of[r] = run->ranges[r].thread == NONE ? (uint32_t)run->thread_count : run->ranges[r].thread;
+    ranges->by_thread = groups_make(run->thread_count + 1, of, run->range_count, sizeof *of, 0);
+    free(of);
     ranges->parent = array_none(run->range_count);
+    ranges->latest = array_zeros(run->range_count, sizeof *ranges->latest);
     const uint32_t *begins = ranges->by_thread.begins;
-    for (uint32_t t = 0; t < run->thread_count; t++)
+    for (uint32_t t = 0; t <= run->thread_count; t++)
         for (uint32_t place = begins[t], open = NONE; place < begins[t + 1]; open = place++) {
             while (open != NONE &&
                    range_in(ranges, run, open)->end <= range_in(ranges, run, place)->begin)
                 open = ranges->parent[open];
             ranges->parent[place] = open; /* the nearest range before it that has not ended */
+            ranges->latest[place] = range_in(ranges, run, place)->end;
+            if (open != NONE && ranges->latest[open] > ranges->latest[place])
+                ranges->latest[place] = ranges->latest[open];
         }
 }
 
@@ -246,7 +254,8 @@ uint32_t thread_place_at(
                    after = (uint32_t)FIRST_NOT(
                        i, first, end, range_in(ranges, run, (uint32_t)i)->begin <= at);
     uint32_t place = after > first ? after - 1 : NONE;
-    while (place != NONE && range_in(ranges, run, place)->end <= at) place = ranges->parent[place];
+    while (place != NONE && range_in(ranges, run, place)->end <= at)
+        place = ranges->latest[place] > at ? ranges->parent[place] : NONE;
     return place;
 }
 
@@ -268,7 +277,7 @@ uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *r
 void thread_ranges_free(struct thread_ranges *ranges)
 {
     groups_free(&ranges->by_thread);
-    free(ranges->parent);
+    free_all(ranges->parent, ranges->latest);
     *ranges = (struct thread_ranges){0};
 }
 

@@ -48,10 +48,13 @@ struct steady {
 };
 struct steady steady_part(const struct run *run);
 
-/* The ranges of each thread, as a stack: which one encloses which. */
+/* The ranges of each thread, as a stack: which one encloses which. The process's ranges stand
+ * behind those of the threads, as if run->thread_count were a thread. They need not nest: a range's
+ * parent may have ended before the range does. */
 struct thread_ranges {
     struct groups by_thread;
     uint32_t *parent; /* by place in by_thread.members: the place of the enclosing range; NONE */
+    int64_t *latest;  /* likewise: the latest end of the range, its parent, and so on */
 };
 
 void thread_ranges_make(struct thread_ranges *ranges, const struct run *run);

@@ -31,8 +31,8 @@ void section_critical_path(struct report *report, const struct model *of);
 
 /* --- metrics --- */
 
-/* The table "metrics": one number for each question that a condition may ask. */
-/* Makes this table. All other tables must be made already. */
+/* Makes the table "metrics": one number for each question that a condition may ask. All other
+ * tables must be made already. */
 void metrics_make(struct report *report, const struct model *of);
 
 /* Returns a metric's unit; false: it is no metric. Shares are of the devices' spans. */

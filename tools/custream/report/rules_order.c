@@ -59,11 +59,12 @@ void look_legacy(struct findings *to)
     uint32_t *domains = legacy_domains(run, &unused);
     for (uint32_t s = 0; s < run->stream_count; s++)
         if (run->streams[s].origin == ORIGIN_LEGACY &&
-            domains[s] == domains[run->works[held.work].stream] &&
+            domains[s] == domains[run->calls[run->works[held.work].call].stream] &&
             (run->streams[s].works || legacy == NONE))
             legacy = s;
     free(domains);
-    held_report(to, &held, OF(STREAM, legacy), "work waited because of it alone");
+    if (legacy != NONE)
+        held_report(to, &held, OF(STREAM, legacy), "work waited because of it alone");
 }
 
 static bool is_blocking(const struct run *run, uint32_t stream)
