@@ -46,19 +46,6 @@ static const struct command_row *row_of(const struct command_row *command, int v
     return NULL;
 }
 
-static void say_ambiguous(const char *name, size_t length)
-{
-    char room[SHOWN_ROOM];
-    const char *between = " may be";
-    fprintf(stderr, "\"--%s\"", shown(room, name, length));
-    for (const struct option *at = tables.longs; at->name; at++) {
-        if (strncmp(at->name, name, length)) continue;
-        fprintf(stderr, "%s \"--%s\"", between, at->name);
-        between = " or";
-    }
-    fputc('\n', stderr);
-}
-
 static void say_unknown(const char *word)
 {
     char room[SHOWN_ROOM], who[64];
@@ -81,8 +68,18 @@ static void complain_of(const char *word, int answer)
         begin_so += !strncmp(at->name, word + 2, length - 2);
     if (unknown && begin_so < 2) return say_unknown(word);
     fprintf(stderr, "custream %s: ", tables.command->name);
-    if (unknown) return say_ambiguous(word + 2, length - 2);
     shown(room, word, length);
+    if (unknown) {
+        fprintf(stderr, "\"%s\"", room);
+        const char *between = " may be";
+        for (const struct option *at = tables.longs; at->name; at++) {
+            if (strncmp(at->name, word + 2, length - 2)) continue;
+            fprintf(stderr, "%s \"--%s\"", between, at->name);
+            between = " or";
+        }
+        fputc('\n', stderr);
+        return;
+    }
     if (answer != ':') fprintf(stderr, "\"%s\" takes no value\n", room);
     else if (row && row->allowed)
         fprintf(stderr, "\"%s\" needs a value: allowed is %s\n", room, row->allowed);

@@ -183,20 +183,6 @@ void check_free(struct check *check)
     cJSON_Delete(check->whole);
 }
 
-static int check_file(const char *path)
-{
-    struct check check;
-    struct json json;
-    check_init(&check, path);
-    const enum check_end end =
-        json_open(&json, path, false) ? check_read(&check, &json) : useless(&check, json.error);
-    json_close(&json);
-    if (end != CHECK_USELESS) judge_all(&check, end);
-    const int status = say(&check, end);
-    check_free(&check);
-    return status;
-}
-
 int command_check(int argc, char **argv)
 {
     int status = STATUS_OK;
@@ -205,7 +191,15 @@ int command_check(int argc, char **argv)
     int count = argc - optind;
     if (!files_or_newest("custream check", &files, &count)) return STATUS_UNUSABLE;
     for (int i = 0; i < count; i++) {
-        int one = check_file(files[i]);
+        struct check check;
+        struct json json;
+        check_init(&check, files[i]);
+        const enum check_end end = json_open(&json, files[i], false) ? check_read(&check, &json)
+                                                                     : useless(&check, json.error);
+        json_close(&json);
+        if (end != CHECK_USELESS) judge_all(&check, end);
+        const int one = say(&check, end);
+        check_free(&check);
         if (one > status) status = one;
     }
     return status;

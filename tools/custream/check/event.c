@@ -117,18 +117,6 @@ static bool judge_id(const struct event *event, const char *name, uint32_t *id)
     return true;
 }
 
-static bool judge_counter(const struct event *event)
-{
-    size_t i, n;
-    yyjson_val *name, *value;
-    if (!yyjson_obj_size(event->args))
-        return BREACH(event, 11, "a counter without a value in args");
-    yyjson_obj_foreach(event->args, i, n, name, value)
-        if (!yyjson_is_raw(value))
-            return BREACH(event, 11, "the counter's %s is not a number", yyjson_get_str(name));
-    return true;
-}
-
 static bool judge_metadata(struct event *event)
 {
     if (!strcmp(event->name, "process_name") || !strcmp(event->name, "thread_name")) {
@@ -321,7 +309,16 @@ static bool judge_timed(struct event *event)
     if (!lane->first_event) lane->first_event = event->line;
     if (event->lane->gpu != TRACE_NO_GPU && !lane->named)
         return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
-    if (event->phase == 'C') return judge_counter(event);
+    if (event->phase == 'C') {
+        size_t i, n;
+        yyjson_val *name, *value;
+        if (!yyjson_obj_size(event->args))
+            return BREACH(event, 11, "a counter without a value in args");
+        yyjson_obj_foreach(event->args, i, n, name, value)
+            if (!yyjson_is_raw(value))
+                return BREACH(event, 11, "the counter's %s is not a number", yyjson_get_str(name));
+        return true;
+    }
     if (!judge_category(event)) return false;
     const bool is_life = event->phase == 'i' && !strcmp(event->category, "cs_stream");
     return (!is_life || judge_life(event)) && (event->phase != 'X' || judge_slice(event)) &&

@@ -176,19 +176,6 @@ static void report_end(struct comparison *of, enum side side)
 COMPARES(by_size, double, ORDER(*a, *b))
 COMPARES(by_span, struct device_run, ORDER(a->span, b->span))
 
-/* Adds a span of 0 for each run in which a GPU did nothing, and sorts the runs. */
-static void devices_end(struct comparison *of, enum side side)
-{
-    for (size_t d = 0; d < of->device_count; d++) {
-        struct device_times *device = &of->devices[d];
-        while (device->counts[side] < of->side_runs[side])
-            array_add(device->sides[side], device->counts[side], device->capacities[side],
-                (struct device_run){0, 0});
-        qsort(device->sides[side], device->counts[side], sizeof *device->sides[side], by_span);
-        of->span = fmax(of->span, device_middle(of, device, side).span);
-    }
-}
-
 void comparison_end(struct comparison *of)
 {
     for (size_t e = 0; e < of->entry_count; e++)
@@ -198,7 +185,15 @@ void comparison_end(struct comparison *of)
                 qsort(values->values, values->count, sizeof *values->values, by_size);
         }
     for (int side = 0; side < SIDES; side++) {
-        devices_end(of, (enum side)side);
+        /* In runs without the GPU its span is 0. */
+        for (size_t d = 0; d < of->device_count; d++) {
+            struct device_times *device = &of->devices[d];
+            while (device->counts[side] < of->side_runs[side])
+                array_add(device->sides[side], device->counts[side], device->capacities[side],
+                    (struct device_run){0, 0});
+            qsort(device->sides[side], device->counts[side], sizeof *device->sides[side], by_span);
+            of->span = fmax(of->span, device_middle(of, device, (enum side)side).span);
+        }
         report_end(of, (enum side)side);
     }
     if (of->span > 0) return;

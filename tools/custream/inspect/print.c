@@ -78,21 +78,6 @@ static void stream_put(const struct image *image)
     if (*text) words_put("default stream", text);
 }
 
-static void calls_put(const struct image *image)
-{
-    static const char *const labels[API_LEVELS][USES] = {
-        [API_DRIVER] = {[USE_IMPORTED] = "driver calls",
-            [USE_CALLED] = "driver calls",
-            [USE_NAMED] = "driver, by name"},
-        [API_RUNTIME] = {[USE_IMPORTED] = "runtime calls",
-            [USE_CALLED] = "runtime calls",
-            [USE_NAMED] = "runtime, by name"}};
-    for (int level = 0; level < API_LEVELS; level++)
-        for (int use = 0; use < USES; use++)
-            list_put(labels[level][use], &image->calls[level][use],
-                use == USE_NAMED ? SHOWN / 4 : SHOWN);
-}
-
 static void image_put(const struct tree *tree, size_t place)
 {
     const struct image *image = &tree->loaded[place].image;
@@ -105,7 +90,12 @@ static void image_put(const struct tree *tree, size_t place)
     strings_free(&ways);
     if (image->is_libcuda || image->is_cudart) return;
     stream_put(image);
-    calls_put(image);
+    static const char *const labels[API_LEVELS][2] = {
+        {"driver calls", "driver, by name"}, {"runtime calls", "runtime, by name"}};
+    for (int level = 0; level < API_LEVELS; level++)
+        for (int use = 0; use < USES; use++)
+            list_put(labels[level][use == USE_NAMED], &image->calls[level][use],
+                use == USE_NAMED ? SHOWN / 4 : SHOWN);
     list_put("GPU code", &image->gpu_code, SHOWN);
     if (image->gpu_code_broken) words_put("", "and some that could not be read");
     if (image->own_driver_pointers)
@@ -170,18 +160,6 @@ static cJSON *list(const struct strings *of)
                      : cJSON_CreateArray();
 }
 
-static cJSON *calls_of(const struct image *image)
-{
-    cJSON *calls = cJSON_CreateObject();
-    for (int level = 0; level < API_LEVELS; level++) {
-        cJSON *uses = cJSON_CreateObject();
-        for (int use = 0; use < USES; use++)
-            json_add(uses, use_name[use], list(&image->calls[level][use]));
-        json_add(calls, level_name[level], uses);
-    }
-    return calls;
-}
-
 static cJSON *file_of(const struct tree *tree, size_t place)
 {
     const struct loaded *loaded = &tree->loaded[place];
@@ -209,7 +187,12 @@ static cJSON *file_of(const struct tree *tree, size_t place)
     json_add(file, "cudart_version", text_or_null(version ? number : NULL));
     json_add(file, "default_stream", text_or_null(default_stream_of(image)));
     json_add(file, "calls_known", cJSON_CreateBool(!calls_hidden(image)));
-    json_add(file, "calls", calls_of(image));
+    cJSON *calls = json_add(file, "calls", cJSON_CreateObject());
+    for (int level = 0; level < API_LEVELS; level++) {
+        cJSON *uses = json_add(calls, level_name[level], cJSON_CreateObject());
+        for (int use = 0; use < USES; use++)
+            json_add(uses, use_name[use], list(&image->calls[level][use]));
+    }
     json_add(file, "gpu_code", list(&image->gpu_code));
     json_add(file, "gpu_code_broken", cJSON_CreateBool(image->gpu_code_broken));
     json_add(file, "dlopen", cJSON_CreateBool(image->opens));

@@ -82,24 +82,18 @@ static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings
     return trailer;
 }
 
-/* Opens an ended process's rings. NULL: there are none, or they add nothing; then `all` says
- * whether the trace is known to have all calls. */
-static struct rings *rings_of(int fd, int memfd, bool *all)
-{
-    struct rings_why why;
-    struct rings *rings = rings_open(fd, memfd, &why);
-    if (!rings || rings_add(rings)) return rings;
-    *all = !rings->head.unkept;
-    rings_remove(rings);
-    rings_close(rings);
-    return NULL;
-}
-
 static cJSON *finish_open(const char *path, int fd, const char *by, int memfd)
 {
-    bool all = false;
+    bool all = false; /* the trace is known to have all calls, as the rings add nothing */
     struct trailer trailer;
-    struct rings *rings = by ? rings_of(fd, memfd, &all) : NULL;
+    struct rings_why why;
+    struct rings *rings = by ? rings_open(fd, memfd, &why) : NULL;
+    if (rings && !rings_add(rings)) {
+        all = !rings->head.unkept;
+        rings_remove(rings);
+        rings_close(rings);
+        rings = NULL;
+    }
     cJSON *last = rings ? finish_trailer(fd) : NULL,
           *value = rings ? mend(path, fd, by, rings, last) : NULL;
     rings_close(rings);

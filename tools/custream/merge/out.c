@@ -85,29 +85,6 @@ static bool temporary_open(struct out *out, const char *end)
     return fail(out, "out of memory");
 }
 
-static bool files_open(struct out *out, char *const *inputs, size_t count)
-{
-    int length;
-    if (!cs_claim(&out->claim, out->path, 0, &gz_inflate)) {
-        const char *why = out_refusal(&out->claim, &length);
-        return complained(out->command, "%s: cannot be written: %.*s", out->path, length, why);
-    }
-    if (out->claim.made) placeholder = out->claim.path;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (signal(ends[i], tidy_and_end) == SIG_IGN) signal(ends[i], SIG_IGN);
-    atexit(tidy);             /* out_of_memory() exits */
-    signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails instead, and the command complains */
-    size_t same = 0;
-    while (same < count && !is_file_at(out->claim.fd, inputs[same])) same++;
-    if (same < count)
-        complain(out->command,
-            "%s: is one of the traces to merge; the merged one needs a file of its own", out->path);
-    else if (temporary_open(out, "part")) return true;
-    cs_claim_drop(&out->claim);
-    placeholder = NULL;
-    return false;
-}
-
 bool out_open(struct out *out, const char *command, const char *path, enum out_of of,
     char *const *inputs, size_t count)
 {
@@ -117,7 +94,27 @@ bool out_open(struct out *out, const char *command, const char *path, enum out_o
         .raw = of == OUT_OF_BYTES,
         .packets = extension && cs_trace_extension_is_packets(extension)};
     const sigset_t before = signals_hold();
-    const bool good = files_open(out, inputs, count);
+    if (!cs_claim(&out->claim, out->path, 0, &gz_inflate)) {
+        int length;
+        const char *why = out_refusal(&out->claim, &length);
+        signals_release(before);
+        return complained(command, "%s: cannot be written: %.*s", path, length, why);
+    }
+    if (out->claim.made) placeholder = out->claim.path;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (signal(ends[i], tidy_and_end) == SIG_IGN) signal(ends[i], SIG_IGN);
+    atexit(tidy);             /* out_of_memory() exits */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails instead, and the command complains */
+    size_t same = 0;
+    while (same < count && !is_file_at(out->claim.fd, inputs[same])) same++;
+    if (same < count)
+        complain(command,
+            "%s: is one of the traces to merge; the merged one needs a file of its own", path);
+    const bool good = same == count && temporary_open(out, "part");
+    if (!good) {
+        cs_claim_drop(&out->claim);
+        placeholder = NULL;
+    }
     signals_release(before);
     return good;
 }

@@ -94,20 +94,6 @@ static void id_seen(struct file *file, yyjson_val *value)
     if (count > file->ids[range]) file->ids[range] = count;
 }
 
-static void range_seen(struct file *file, const struct merge_row *row)
-{
-    int64_t ts, duration;
-    if (!yyjson_equals_str(row->at[ROW_CAT], "user_annotation") ||
-        !yyjson_equals_str(row->at[ROW_NAME], file->range))
-        return;
-    file->range_crosses |= row->ph == 'b';
-    if (row->ph != 'X') return;
-    if (!value_ns(row->at[ROW_TS], &ts) || !value_ns(row->at[ROW_DUR], &duration)) return;
-    if (file->range_until >= file->range_from && ts + duration <= file->range_until) return;
-    file->range_from = ts;
-    file->range_until = ts + duration;
-}
-
 static bool survey_row(void *of, struct json *json, char error[256])
 {
     struct file *file = of;
@@ -127,7 +113,17 @@ static bool survey_row(void *of, struct json *json, char error[256])
     id_seen(file, row.at[ROW_BIND_ID]);
     id_seen(file, row.at[ROW_CORRELATION]);
     yyjson_arr_foreach(row.at[ROW_WAIT_IDS], i, count, waits) id_seen(file, waits);
-    if (file->range) range_seen(file, &row);
+    if (file->range && yyjson_equals_str(row.at[ROW_CAT], "user_annotation") &&
+        yyjson_equals_str(row.at[ROW_NAME], file->range)) {
+        file->range_crosses |= row.ph == 'b';
+        if (row.ph == 'X' && value_ns(row.at[ROW_TS], &ts) &&
+            value_ns(row.at[ROW_DUR], &duration) &&
+            (file->range_until < file->range_from || ts + duration > file->range_until)) {
+            file->range_from = ts;
+            file->range_until = ts + duration;
+        }
+        duration = 0;
+    }
     if (row.ph == 'M') {
         const bool name = yyjson_equals_str(row.at[ROW_NAME], "process_name");
         yyjson_val *value = row.at[name ? ROW_ARGS_NAME : ROW_ARGS_LABELS];

@@ -122,25 +122,6 @@ static void consider(struct point *chosen, struct point p, int64_t begin)
     *chosen = later(*chosen, p);
 }
 
-/* For work that began later than all known moments explain: puts into `chosen` the cause that ends
- * in a wait for a value in memory, if there is such a wait. CAUSE_MEMORY_VALUE: the wait is on the
- * work's own stream. CAUSE_EVENT, CAUSE_LEGACY: the wait is in front of the event, or of what the
- * legacy default stream's order makes the work wait for. */
-static void consider_value(
-    struct point *chosen, const struct front *front, const struct point *legacy, int64_t begin)
-{
-    const struct value *event = &front->event.value;
-    if (front->own.value.call != NONE)
-        *chosen = (struct point){
-            begin, begin, NONE, front->own.value.call, NONE, CAUSE_MEMORY_VALUE, no_value};
-    else if (event->call != NONE)
-        *chosen =
-            (struct point){begin, begin, NONE, event->via, event->record, CAUSE_EVENT, no_value};
-    else if (legacy->value.call != NONE)
-        *chosen = (struct point){
-            begin, chosen->without_legacy, NONE, legacy->value.call, NONE, CAUSE_LEGACY, no_value};
-}
-
 static void hold_work(
     struct order *o, const struct call *call, uint32_t index, const struct front *front)
 {
@@ -150,8 +131,19 @@ static void hold_work(
     consider(&p, front->own, work->begin);
     consider(&p, front->event, work->begin);
     consider(&p, legacy, work->begin);
-    if (work->begin - (p.at > call->begin ? p.at : call->begin) > LATENCY_NS)
-        consider_value(&p, front, &legacy, work->begin);
+    /* Work that began later than all known moments explain may have waited for a value in memory:
+     * on its own stream, in front of its event, or in front of what the legacy order holds. */
+    const int64_t begin = work->begin;
+    const struct value *event = &front->event.value;
+    const bool late = begin - (p.at > call->begin ? p.at : call->begin) > LATENCY_NS;
+    if (late && front->own.value.call != NONE)
+        p = (struct point){
+            begin, begin, NONE, front->own.value.call, NONE, CAUSE_MEMORY_VALUE, no_value};
+    else if (late && event->call != NONE)
+        p = (struct point){begin, begin, NONE, event->via, event->record, CAUSE_EVENT, no_value};
+    else if (late && legacy.value.call != NONE)
+        p = (struct point){
+            begin, p.without_legacy, NONE, legacy.value.call, NONE, CAUSE_LEGACY, no_value};
     o->holds[index] =
         (struct hold){call->begin, p.at, p.without_legacy, p.blocker, p.via, p.record, p.cause};
 }

@@ -203,21 +203,6 @@ static uint32_t queue_legacy(const struct queues *q, uint32_t stream, uint32_t f
     return NONE;
 }
 
-static uint32_t queue_legacy_perhaps(const struct queues *q, uint32_t stream)
-{
-    const struct stream *own = &q->run->streams[stream];
-    for (uint32_t s = 0; own->known && !own->non_blocking && s < q->run->stream_count; s++) {
-        const struct stream *other = &q->run->streams[s];
-        const bool ordered = other->known && !other->non_blocking &&
-                             (own->origin == ORIGIN_LEGACY) != (other->origin == ORIGIN_LEGACY);
-        const bool not_known = q->domain[s] == NONE || q->domain[stream] == NONE;
-        if (ordered && not_known && own->device == other->device && queue_is_open(q, s) &&
-            queue_head(q, s) < queue_head(q, stream))
-            return s;
-    }
-    return NONE;
-}
-
 /* Whether the first unfinished operation is over: it takes no time, and nothing is before it. */
 static bool is_over(const struct queues *q, uint32_t stream)
 {
@@ -304,6 +289,15 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
         untimed |= loss->no_times && !loss->closed && call->begin >= loss->begin &&
                    call->begin <= loss->end;
     }
+    const struct stream *own = &q->run->streams[row->stream];
+    bool perhaps = false; /* the legacy default stream may hold it: no context is known */
+    for (uint32_t s = 0; own->known && !own->non_blocking && s < q->run->stream_count; s++) {
+        const struct stream *other = &q->run->streams[s];
+        perhaps |= other->known && !other->non_blocking && own->device == other->device &&
+                   (own->origin == ORIGIN_LEGACY) != (other->origin == ORIGIN_LEGACY) &&
+                   (q->domain[s] == NONE || q->domain[row->stream] == NONE) &&
+                   queue_is_open(q, s) && queue_head(q, s) < row->call;
+    }
     switch (call_kind(call)) {
     case CS_KIND_WAIT:
         row->by = HELD_BY_EVENT;
@@ -314,10 +308,7 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
         row->via = writer_of(q, row->call);
         break;
     case CS_KIND_HOSTFN: row->by = HELD_BY_FUNCTION; break;
-    default:
-        row->by = untimed                                        ? HELD_BY_NOT_KNOWN
-                  : queue_legacy_perhaps(q, row->stream) != NONE ? HELD_BY_CONTEXT
-                                                                 : HELD_BY_NOTHING;
+    default: row->by = untimed ? HELD_BY_NOT_KNOWN : perhaps ? HELD_BY_CONTEXT : HELD_BY_NOTHING;
     }
     if (row->via != NONE) row->on = q->run->calls[row->via].stream;
 }

@@ -61,21 +61,6 @@ static int trace_open(const char *path, bool in_place)
     return -1;
 }
 
-/* --- the result --- */
-
-static void say(const struct subject *s, const struct mended *mended)
-{
-    char line[4 * NAME_ROOM];
-    const unsigned long long events = mended->events, cut = mended->cut_bytes;
-    size_t n = cs_verdict_put(
-        line, sizeof line, 0, "%s: %llu event%s", s->to, events, events == 1 ? "" : "s");
-    if (strcmp(s->path, s->to)) n = cs_verdict_put(line, sizeof line, n, " of %s", s->path);
-    n = cs_verdict_put(line, sizeof line, n, "; %llu byte%s behind the last whole one left out. ",
-        cut, cut == 1 ? "" : "s");
-    cs_verdict_advice(line, sizeof line, n, s->to);
-    puts(line);
-}
-
 /* Whether rings could add nothing: the process ended well, or they were added before. */
 static bool has_all(const cJSON *trailer)
 {
@@ -122,7 +107,15 @@ static int recover_with(struct subject *s, struct rings *rings)
     else if (end == MEND_WHOLE) status = STATUS_UNUSABLE;
     else if (!mend_write(NAME, s->to, s->fd, &mended)) status = STATUS_UNUSABLE;
     else {
-        say(s, &mended);
+        char line[3 * NAME_ROOM];
+        const unsigned long long events = mended.events, cut = mended.cut_bytes;
+        size_t n = cs_verdict_put(
+            line, sizeof line, 0, "%s: %llu event%s", s->to, events, plural((double)events));
+        if (strcmp(s->path, s->to)) n = cs_verdict_put(line, sizeof line, n, " of %s", s->path);
+        n = cs_verdict_put(line, sizeof line, n,
+            "; %llu byte%s behind the last whole one left out. ", cut, plural((double)cut));
+        cs_verdict_advice(line, sizeof line, n, s->to);
+        puts(line);
         if (rings) {
             const unsigned long long rows = rings->rows, out = rings->left_out;
             printf("  with %s%llu row%s from the rings of the process",

@@ -272,15 +272,6 @@ static double gain_together(const struct findings *found)
     return most;
 }
 
-/* Returns by how much of its length a run without a change is replayed too short or too long. */
-static double replay_off(const struct findings *found)
-{
-    if (!found->replay) return 0;
-    const double recorded = (double)replay_recorded(found->replay),
-                 replayed = (double)unchanged_length(found->replay);
-    return recorded > 0 ? fabs(replayed / recorded - 1) : 0;
-}
-
 /* Says what is not in the table. */
 static const char *note_of(struct findings *found)
 {
@@ -297,7 +288,9 @@ static const char *note_of(struct findings *found)
                        "change. Gains do not add up: two findings may gain the same time.";
     for (size_t i = 0; i < found->count; i++)
         priced_rows += found->rows[i].rule->experiment.words != NULL;
-    const double off = replay_off(found);
+    const double recorded = found->replay ? (double)replay_recorded(found->replay) : 0,
+                 off = recorded > 0 ? fabs((double)unchanged_length(found->replay) / recorded - 1)
+                                    : 0;
     if (off > MUCH_OFF)
         note = report_text(found->report,
             "%s The run as it was replays %s off: do not trust the gains.", note,

@@ -1,27 +1,5 @@
-/* Rules about how streams are used: priorities, and both copy engines. */
+/* CS112: how the priorities of streams are used. */
 #include "tools/custream/report/inside.h"
-
-/* --- CS112: priorities --- */
-
-/* Finds streams that were given another priority than they asked for. */
-static void look_refused(struct findings *to)
-{
-    const struct run *run = &to->of->run;
-    uint32_t first = NONE;
-    uint64_t streams = 0;
-    for (uint32_t i = 0; i < run->stream_count; i++) {
-        const struct stream *stream = &run->streams[i];
-        if (!stream->known || !stream->works || stream->origin != ORIGIN_CREATED ||
-            stream->by_policy || stream->requested == stream->priority)
-            continue;
-        if (!streams++) first = i;
-    }
-    if (streams)
-        finding(to, OF(STREAM, first), TIMES(streams),
-            "it asked for priority %d and was given %d; streams like it: %lu",
-            run->streams[first].requested, run->streams[first].priority,
-            (unsigned long)streams - 1);
-}
 
 /* A bound above the number of priorities of a device (cuCtxGetStreamPriorityRange: six today). */
 enum { PRIORITIES = 16 };
@@ -47,10 +25,24 @@ static void meet(struct priorities *priorities, int priority, int64_t enqueued, 
     if (priorities->of[own].end < end) priorities->of[own].end = end;
 }
 
-/* Finds devices whose streams have several priorities that never had work at once. */
-static void look_alone(struct findings *to)
+void look_priorities(struct findings *to)
 {
     const struct run *run = &to->of->run;
+    uint32_t first = NONE;
+    uint64_t streams = 0;
+    for (uint32_t i = 0; i < run->stream_count; i++) {
+        const struct stream *stream = &run->streams[i];
+        if (!stream->known || !stream->works || stream->origin != ORIGIN_CREATED ||
+            stream->by_policy || stream->requested == stream->priority)
+            continue;
+        if (!streams++) first = i;
+    }
+    if (streams) /* they were given another priority than they asked for */
+        finding(to, OF(STREAM, first), TIMES(streams),
+            "it asked for priority %d and was given %d; streams like it: %lu",
+            run->streams[first].requested, run->streams[first].priority,
+            (unsigned long)streams - 1);
+    /* Devices whose streams have several priorities that never had work at once. */
     struct priorities *devices = array_zeros(run->device_count, sizeof *devices);
     for (size_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];
@@ -67,10 +59,4 @@ static void look_alone(struct findings *to)
                 "at once",
                 devices[d].count);
     free(devices);
-}
-
-void look_priorities(struct findings *to)
-{
-    look_refused(to);
-    look_alone(to);
 }

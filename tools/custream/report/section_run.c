@@ -164,19 +164,6 @@ static void missing_parts(struct line *m, const struct run *run)
     if (parts_continue(run)) MISSING("another part follows");
 }
 
-/* Tells the times of which nothing, or no GPU work, was recorded. */
-static void missing_times(struct line *m, const struct run *run)
-{
-    double closed = 0, no_times = 0;
-    for (size_t i = 0; i < run->loss_count; i++) {
-        const struct loss *loss = &run->losses[i];
-        if (loss->no_times)
-            *(loss->closed ? &closed : &no_times) += (double)(loss->end - loss->begin);
-    }
-    if (closed > 0) MISSING("%s outside of windows", SHOWN(UNIT_NS, closed));
-    if (no_times > 0) MISSING("%s without GPU times", SHOWN(UNIT_NS, no_times));
-}
-
 static void missing_lost(
     struct line *m, double there, double all, const char *one, const char *many)
 {
@@ -212,7 +199,13 @@ static const char *whole_of(struct report *report, const struct run *run)
     if (run_sample(run)) MISSING("the GPU times of all calls but one in %u", run_sample(run));
     else if (!run_has_times(run)) MISSING("all GPU work, since no GPU times were taken");
     missing_parts(m, run);
-    missing_times(m, run);
+    double closed = 0, no_times = 0; /* times of which nothing, or no GPU work, was recorded */
+    for (size_t i = 0; i < run->loss_count; i++)
+        if (run->losses[i].no_times)
+            *(run->losses[i].closed ? &closed : &no_times) +=
+                (double)(run->losses[i].end - run->losses[i].begin);
+    if (closed > 0) MISSING("%s outside of windows", SHOWN(UNIT_NS, closed));
+    if (no_times > 0) MISSING("%s without GPU times", SHOWN(UNIT_NS, no_times));
     missing_lost(m, lost.calls, all.calls, "call lost", "calls lost");
     missing_lost(m, lost.works, all.works, "piece of GPU work lost", "pieces of GPU work lost");
     missing_untimed(m, run);
@@ -342,29 +335,17 @@ struct before {
     double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
 };
 
-/* Whether works or calls are missing in a time. */
-struct gone {
-    bool works, calls;
-};
-
-static struct gone gone_before(const struct run *run, int64_t until)
-{
-    struct gone gone = {0};
-    for (size_t i = 0; i < run->loss_count; i++) {
-        const struct loss *loss = &run->losses[i];
-        if (loss->begin >= until || loss->end <= run->begin) continue;
-        gone.works |= loss->no_times || loss->works;
-        gone.calls |= loss->closed || loss->calls;
-    }
-    return gone;
-}
-
 static struct before before_first_work(const struct run *run, const struct span *device)
 {
     const int64_t first = device->begin;
-    const struct gone gone = gone_before(run, first);
-    struct before before = {
-        .ns = gone.works ? NAN : (double)(first - run->begin), .no_call_ns = NAN};
+    bool no_works = false, no_calls = false; /* some are missing in that time */
+    for (size_t i = 0; i < run->loss_count; i++) {
+        const struct loss *loss = &run->losses[i];
+        if (loss->begin >= first || loss->end <= run->begin) continue;
+        no_works |= loss->no_times || loss->works;
+        no_calls |= loss->closed || loss->calls;
+    }
+    struct before before = {.ns = no_works ? NAN : (double)(first - run->begin), .no_call_ns = NAN};
     struct tallies calls = {0};
     int64_t reached = run->begin,
             none = 0; /* reached: the latest end of a call so far; none: ns in no call */
@@ -381,7 +362,7 @@ static struct before before_first_work(const struct run *run, const struct span 
         before.times = (double)calls.rows[0].times;
         before.call_ns = (double)calls.rows[0].total;
     }
-    if (!gone.calls) before.no_call_ns = (double)(none + first - reached);
+    if (!no_calls) before.no_call_ns = (double)(none + first - reached);
     tallies_free(&calls);
     return before;
 }

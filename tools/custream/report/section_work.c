@@ -93,21 +93,6 @@ static void sample_own(
     row[COLUMN_MEAN].number = tally->sum[KERNEL_MEAN];
 }
 
-/* Counts the launches of a trace that times one in N: each launch is recorded. */
-static void launches_count(struct tallies *tallies, const struct run *run)
-{
-    const text unnamed =
-        text_find(&run->texts, "kernel"); /* the name of work whose kernel has no name */
-    for (size_t c = 0; c < run->call_count; c++) {
-        const struct call *call = &run->calls[c];
-        const text name = call->what ? call->what : unnamed;
-        if (call_kind(call) != CS_KIND_LAUNCH || call->result || call->captured ||
-            call->stream == NONE || !name)
-            continue;
-        tally_of(tallies, key_of(run->streams[call->stream].device, name))->sum[KERNEL_LAUNCHES]++;
-    }
-}
-
 static void kernels(struct report *report, const struct model *of, const struct works *works)
 {
     const struct run *run = &of->run;
@@ -131,7 +116,17 @@ static void kernels(struct report *report, const struct model *of, const struct 
     table->note =
         "\"fills GPU\" is an estimate, from the shape of the launch and the limits of the GPU.";
     if (run_sample(run)) {
-        launches_count(&tallies, run);
+        /* Each launch is recorded. Work whose kernel has no name is called "kernel". */
+        const text unnamed = text_find(&run->texts, "kernel");
+        for (size_t c = 0; c < run->call_count; c++) {
+            const struct call *call = &run->calls[c];
+            const text name = call->what ? call->what : unnamed;
+            if (call_kind(call) != CS_KIND_LAUNCH || call->result || call->captured ||
+                call->stream == NONE || !name)
+                continue;
+            tally_of(&tallies, key_of(run->streams[call->stream].device, name))
+                ->sum[KERNEL_LAUNCHES]++;
+        }
         for (size_t i = 0; i < tallies.count; i++) { /* a row without a timed launch has no total */
             struct tally *tally = &tallies.rows[i];
             tally->sum[KERNEL_MEAN] = tally->times ? tally_mean(tally) : NAN;

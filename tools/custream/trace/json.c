@@ -411,9 +411,12 @@ static enum json_step next(struct json *json)
 }
 
 /* Refuses a trace of ours whose format is too new. */
-static enum json_step format_judge(struct json *json)
+enum json_step json_next(struct json *json)
 {
     uint64_t format;
+    *json->error = 0;
+    const enum json_step step = next(json);
+    if (step != JSON_MEMBER) return step;
     if (!strcmp(json->name, "schemaVersion") && yyjson_is_raw(json->value)) {
         const bool natural = value_natural(json->value, &format) && format <= UINT_MAX;
         json->format = natural ? (unsigned)format : UINT_MAX;
@@ -425,13 +428,6 @@ static enum json_step format_judge(struct json *json)
         return JSON_MEMBER;
     json->fault_line = 0;
     return JSON_BROKEN;
-}
-
-enum json_step json_next(struct json *json)
-{
-    *json->error = 0;
-    const enum json_step step = next(json);
-    return step == JSON_MEMBER ? format_judge(json) : step;
 }
 
 static bool opened(struct json *json, bool good)

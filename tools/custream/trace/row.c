@@ -377,21 +377,6 @@ static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsi
 
 /* --- shapes, which a row may take from an earlier row --- */
 
-static uint32_t shape_said(struct reading *r)
-{
-    const struct trace_row *row = &r->row;
-    struct shape shape = row->said;
-    shape.registers = (int32_t)row_number(row, KEY_REGISTERS, -1);
-    shape.shared_memory = (uint32_t)row_number(row, KEY_SHARED_MEMORY, 0);
-    uint32_t *at = numbers_at(
-        &r->shapes_by_text, text_number(r->texts, (const char *)&shape, sizeof shape), UINT32_MAX);
-    if (*at == UINT32_MAX) {
-        *at = (uint32_t)r->shape_count;
-        array_add(r->shapes, r->shape_count, r->shape_capacity, shape);
-    }
-    return *at;
-}
-
 /* Finds the shape of the row. A kernel of ours that names no shape has the shape of the last kernel
  * of that name on that GPU. */
 static void shape_take(struct reading *r)
@@ -404,7 +389,14 @@ static void shape_take(struct reading *r)
     uint32_t *last = !kernel ? &row->shape_number
                              : last_shape(&r->shape_of, (uint64_t)row_number(row, KEY_PID, 0),
                                    row_word(row, KEY_NAME));
-    if (says) *last = shape_said(r);
+    if (says) {
+        struct shape shape = row->said;
+        shape.registers = (int32_t)row_number(row, KEY_REGISTERS, -1);
+        shape.shared_memory = (uint32_t)row_number(row, KEY_SHARED_MEMORY, 0);
+        *last = *numbers_at(&r->shapes_by_text,
+            text_number(r->texts, (const char *)&shape, sizeof shape), (uint32_t)r->shape_count);
+        if (*last == r->shape_count) array_add(r->shapes, r->shape_count, r->shape_capacity, shape);
+    }
     row->shape_number = *last;
 }
 

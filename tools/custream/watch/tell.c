@@ -81,19 +81,6 @@ static void unused_add(struct told *told, int rule, const char *match)
         told->unused, told->unused_count, told->unused_capacity, (struct unused){rule, copy, 1});
 }
 
-/* Tells of a trace without a readable end. Advises `custream check` only if the watcher's path
- * leads to the file. */
-static void tell_unread(const struct told_trace *trace, const char *shown)
-{
-    const char *by = trace->by;
-    say("custream: %s: %s%s%s%s%s", shown, by ? "ended by " : "", by ? by : "", by ? "; " : "",
-        !trace->there  ? "the file of the trace has another name, was removed, or is in mounts of "
-                         "the program's own"
-        : trace->apart ? "it has no end that can be read. " IS_APART
-                       : "it has no end that can be read: custream check ",
-        trace->there && !trace->apart ? shown : "");
-}
-
 void tell_trace(struct told *told, const struct told_trace *trace)
 {
     const cJSON *trailer = trace->trailer;
@@ -103,8 +90,14 @@ void tell_trace(struct told *told, const struct told_trace *trace)
     char *copy = !trace->apart && trace->there ? strdup(trace->path) : NULL;
     if (copy) array_add(told->files, told->file_count, told->file_capacity, copy);
     if (trace->quiet || told->quiet) return;
-    if (!trailer) {
-        tell_unread(trace, shown);
+    if (!trailer) { /* `custream check` needs a path that leads the watcher to the file */
+        const char *by = trace->by;
+        say("custream: %s: %s%s%s%s%s", shown, by ? "ended by " : "", by ? by : "", by ? "; " : "",
+            !trace->there  ? "the file of the trace has another name, was removed, or is in mounts "
+                             "of the program's own"
+            : trace->apart ? "it has no end that can be read. " IS_APART
+                           : "it has no end that can be read: custream check ",
+            trace->there && !trace->apart ? shown : "");
         return;
     }
     const cJSON *one;

@@ -282,25 +282,21 @@ static int folder_apart(const struct process *process)
     return -1;
 }
 
-static void process_file(struct process *process, const char *text)
-{
-    struct file_id id;
-    int n = 0;
-    if (sscanf(text, "%llu %llu %n", &id.device, &id.inode, &n) < 2 || text[n] != '/') return;
-    free(process->path);
-    process->path = strdup(text + n);
-    process->id = id;
-    if (process->folder >= 0) close(process->folder);
-    process->folder = process->path ? folder_apart(process) : -1;
-}
-
 static void hear(struct process *process, const char *packet)
 {
     const bool quiet = !strcmp(packet, cs_tell_hello_quiet);
     if (quiet || !strcmp(packet, cs_tell_hello)) watch.met = true, process->quiet = quiet;
-    else if (!strncmp(packet, cs_tell_file, sizeof cs_tell_file - 1))
-        process_file(process, packet + sizeof cs_tell_file - 1);
-    else if (!strcmp(packet, cs_tell_exec)) process->execs = now();
+    else if (!strncmp(packet, cs_tell_file, sizeof cs_tell_file - 1)) {
+        const char *text = packet + sizeof cs_tell_file - 1;
+        struct file_id id;
+        int n = 0;
+        if (sscanf(text, "%llu %llu %n", &id.device, &id.inode, &n) < 2 || text[n] != '/') return;
+        free(process->path);
+        process->path = strdup(text + n);
+        process->id = id;
+        if (process->folder >= 0) close(process->folder);
+        process->folder = process->path ? folder_apart(process) : -1;
+    } else if (!strcmp(packet, cs_tell_exec)) process->execs = now();
     else if (!strcmp(packet, cs_tell_stays)) process->execs = 0;
     else if (!strcmp(packet, cs_tell_end)) process_ends(process);
     else if (!strcmp(packet, cs_tell_speaks)) process->unsaid.quiet = true, unsaid_tell(process);
