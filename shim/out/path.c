@@ -103,6 +103,13 @@ void cs_process_shown_name(char name[256])
     if (script && *script) snprintf(name, 256, "%.255s", script);
 }
 
+void cs_process_command_line(char line[CS_COMMAND_LINE])
+{
+    const size_t length = slurp("/proc/self/cmdline", line, CS_COMMAND_LINE);
+    for (size_t i = 0; i + 1 < length; i++)
+        if (!line[i]) line[i] = ' ';
+}
+
 /* Parent and start (clock ticks after boot) of a process. The command name in parentheses may hold anything, so fields count from its end. */
 static bool process_stat(pid_t pid, pid_t *parent, unsigned long long *start)
 {

@@ -38,7 +38,7 @@ def args_of(trace, name):
 
 def test_metadata(timeline):
     _, trace = timeline
-    assert trace.metadata["simulated_gpu"] is True
+    assert trace.metadata["simulated_gpu"] is True and trace.metadata["command_line"].rpartition("/")[2].startswith("timeline")
     assert trace.metadata["tool"].startswith("custream ") and trace.metadata["gpu_time_source"] == "cupti"
     gpu = trace.totals.pop("gpu")
     assert trace.totals == {"recorded": len(trace.host()), "calls": len(trace.host(cat="cuda_driver")), "lost_records": 0, "complete": True, "untracked_objects": 0,
@@ -405,3 +405,10 @@ def test_largest_file_within_the_limit(run_app, tmp_path):
 def test_hardware_queues(run_app, said, queues):
     trace = run_app(["demo"], env={"CUDA_DEVICE_MAX_CONNECTIONS": said} if said else {}).check().load()
     assert trace.metadata["max_connections"] == queues
+
+
+def test_command_line(run_app):
+    """Arguments may have any bytes, and be longer than the header has room for."""
+    trace = run_app(["demo", 'a "quoted" one', "\udcff\x01\n", "x" * 4000]).check().load()
+    said = trace.metadata["command_line"].partition("tests/demo ")[2]
+    assert said.startswith('a "quoted" one \ufffd\x01\n xxx') and len(trace.metadata["command_line"].encode()) <= 1023 + 2
