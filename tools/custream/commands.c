@@ -183,24 +183,6 @@ void option_flag(char flag[FLAG_ROOM], enum cs_option id)
 /* Whether the option is a key in a policy file, which names no other policy. */
 static bool has_key(enum cs_option id) { return id != CS_OPTION_POLICY; }
 
-/* --- for people --- */
-
-static void options_print(void)
-{
-    for (int i = 0; i < CS_OPTION_COUNT; i++) {
-        const enum cs_option id = (enum cs_option)i;
-        const struct cs_option_info *info = &cs_option_info[id];
-        char flag[FLAG_ROOM], key[CS_KEY_ROOM];
-        option_flag(flag, id);
-        printf("%s%s   --%s", i ? "\n" : "", info->env, flag);
-        if (has_key(id)) printf("   \"%s\"", cs_option_key(id, key));
-        printf("\n    %s\n    values: ", info->help);
-        for (const char *at = info->allowed; *at; at++)
-            fputs(has_words(info) && *at == '|' ? ", " : (char[]){*at, 0}, stdout);
-        printf("\n    default: %s\n", *info->preset ? info->preset : "none");
-    }
-}
-
 /* --- for scripts --- */
 
 static void options_write(void)
@@ -243,7 +225,18 @@ int command_options(int argc, char **argv)
     if (optind < argc) return complain("custream options", "takes nothing but --json");
     /* The output goes out in one write, since stdio forgets why an earlier write has failed. */
     setvbuf(stdout, room, _IOFBF, sizeof room);
-    if (json) options_write();
-    else options_print();
+    if (json) return options_write(), STATUS_OK;
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const enum cs_option id = (enum cs_option)i;
+        const struct cs_option_info *info = &cs_option_info[id];
+        char flag[FLAG_ROOM], key[CS_KEY_ROOM];
+        option_flag(flag, id);
+        printf("%s%s   --%s", i ? "\n" : "", info->env, flag);
+        if (has_key(id)) printf("   \"%s\"", cs_option_key(id, key));
+        printf("\n    %s\n    values: ", info->help);
+        for (const char *at = info->allowed; *at; at++)
+            fputs(has_words(info) && *at == '|' ? ", " : (char[]){*at, 0}, stdout);
+        printf("\n    default: %s\n", *info->preset ? info->preset : "none");
+    }
     return STATUS_OK;
 }

@@ -60,19 +60,6 @@ static const char *folder_of(char *path)
     return path;
 }
 
-/* Copies the pattern up to the first of %p, %e, %h, %r, with % for %%. Returns the rest. */
-static const char *pattern_begin(const char *pattern, char path[PATH_MAX])
-{
-    size_t n = 0;
-    for (; *pattern && n < PATH_MAX - 1; path[n++] = *pattern++) {
-        if (*pattern != '%') continue;
-        if (pattern[1] != '%') break;
-        pattern++;
-    }
-    path[n] = 0;
-    return pattern;
-}
-
 /* Complains of a file that the library would refuse at the first call of CUDA. True: it did. */
 static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
@@ -82,7 +69,14 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
                           : is(settled, CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE
                                                                : 0;
     if (is(settled, CS_OPTION_TRACE, "off") || !*settled->value[id]) return false;
-    const char *rest = pattern_begin(settled->value[id], path);
+    const char *rest = settled->value[id]; /* from the first of %p, %e, %h, %r on; %% is % */
+    size_t n = 0;
+    for (; *rest && n < PATH_MAX - 1; path[n++] = *rest++) {
+        if (*rest != '%') continue;
+        if (rest[1] != '%') break;
+        rest++;
+    }
+    path[n] = 0;
     if (*rest) return folder_hopeless(settled, id, folder_of(path), !strchr(rest, '/'));
     if (cs_claim(&claim, path, CS_CLAIM_OLD | kind, &gz_inflate))
         return cs_claim_drop(&claim), false;

@@ -103,15 +103,6 @@ static bool shim_find(char *path)
     return false;
 }
 
-static bool is_named(const char *list, const char *path)
-{
-    const size_t length = strlen(path);
-    for (const char *at = list; (at = strstr(at, path)); at += length)
-        if ((at == list || strchr(": ", at[-1])) && (!at[length] || strchr(": ", at[length])))
-            return true;
-    return false;
-}
-
 /* Puts the library before other preloaded ones, unless the user has chosen its place. */
 static bool shim_preload(void)
 {
@@ -129,7 +120,10 @@ static bool shim_preload(void)
         return false;
     }
     const char *before = getenv("LD_PRELOAD");
-    if (before && is_named(before, path)) return true;
+    const size_t length = strlen(path);
+    for (const char *at = before; at && (at = strstr(at, path)); at += length)
+        if ((at == before || strchr(": ", at[-1])) && (!at[length] || strchr(": ", at[length])))
+            return true; /* it is named there */
     if (asprintf(&value, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") < 0)
         value = NULL;
     bool ok = value && !setenv("LD_PRELOAD", value, 1);

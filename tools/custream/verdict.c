@@ -35,14 +35,6 @@ static cs_u64 in_all(const cJSON *totals, const char *all, cs_u64 own)
     return member_of(totals, all) ? count(totals, all) : own;
 }
 
-static cs_u64 operations(const cJSON *gpu)
-{
-    static const char *const kinds[] = {"kernels", "copies", "memsets", "graphs", "ranges"};
-    cs_u64 n = 0;
-    for (size_t i = 0; i < CS_COUNT(kinds); i++) n += count(gpu, kinds[i]);
-    return n;
-}
-
 /* Joins names: "A, B"; NULL: there are none. */
 static const char *list_of(char *text, size_t size, const cJSON *names)
 {
@@ -64,7 +56,9 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
     const char *source = text_member(gpu, "source");
     *verdict = (struct cs_verdict){
         .calls = in_all(totals, "calls_in_all_parts", count(totals, "calls")),
-        .operations = in_all(totals, "gpu_work_in_all_parts", operations(gpu)),
+        .operations = in_all(totals, "gpu_work_in_all_parts",
+            count(gpu, "kernels") + count(gpu, "copies") + count(gpu, "memsets") +
+                count(gpu, "graphs") + count(gpu, "ranges")),
         .lost_calls = in_all(totals, "lost_in_all_parts", count(totals, "lost_records")),
         .lost_work = in_all(totals, "gpu_work_lost_in_all_parts",
             count(gpu, "lost") + count(not_written, "gpu_work")),

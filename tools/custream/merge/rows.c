@@ -63,23 +63,6 @@ static bool id_set(const struct writing *w, yyjson_val *id, bool correlation, ch
     return true;
 }
 
-/* Sets all ids of a row to the merged trace's. event_wait_ids has correlations of other work of the
- * same process. */
-static bool ids_set(const struct writing *w, const struct merge_row *row, char texts[3][VALUE_TEXT])
-{
-    yyjson_val *waits;
-    size_t i, count;
-    uint64_t number, merged;
-    yyjson_arr_foreach(row->at[ROW_WAIT_IDS], i, count, waits) {
-        if (yyjson_is_str(waits) || !value_natural(waits, &number)) continue;
-        if (!id_merged(w->process, number, &merged)) return false;
-        unsafe_yyjson_set_uint(waits, merged);
-    }
-    return id_set(w, row->at[ROW_ID], false, texts[0]) &&
-           id_set(w, row->at[ROW_BIND_ID], false, texts[1]) &&
-           id_set(w, row->at[ROW_CORRELATION], true, texts[2]);
-}
-
 static bool row_write(void *of, struct json *json, char error[256])
 {
     struct writing *w = of;
@@ -92,7 +75,18 @@ static bool row_write(void *of, struct json *json, char error[256])
     if (!group) return snprintf(error, 256, "it was changed while it was read"), false;
     const bool kept = !w->plan->windowed || window_keeps(&w->window, &row);
     if (!kept || (!w->plan->alone && is_name(&row))) return true;
-    if (!ids_set(w, &row, ids))
+    yyjson_val *waits; /* correlations of other work of the same process */
+    size_t i, count;
+    uint64_t number, merged;
+    bool fits = id_set(w, row.at[ROW_ID], false, ids[0]) &&
+                id_set(w, row.at[ROW_BIND_ID], false, ids[1]) &&
+                id_set(w, row.at[ROW_CORRELATION], true, ids[2]);
+    yyjson_arr_foreach(row.at[ROW_WAIT_IDS], i, count, waits) {
+        if (yyjson_is_str(waits) || !value_natural(waits, &number)) continue;
+        fits = fits && id_merged(w->process, number, &merged);
+        if (fits) unsafe_yyjson_set_uint(waits, merged);
+    }
+    if (!fits)
         return snprintf(error, 256,
                    "its ids, and those of the files before it, are more than fit a trace"),
                false;

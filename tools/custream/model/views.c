@@ -50,22 +50,6 @@ static uint64_t at_most(uint64_t limit, uint64_t has, uint64_t takes)
     return fit < limit ? fit : limit;
 }
 
-/* Returns how many blocks a multiprocessor holds at once; at least 1, as the kernel has run. */
-static uint64_t blocks_on_sm(const struct device *device, const struct shape *shape)
-{
-    const uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
-    const uint64_t warps = (threads + WARP_THREADS - 1) / WARP_THREADS;
-    const uint64_t wanted = shape->registers > 0 ? (uint64_t)shape->registers * WARP_THREADS : 0;
-    const uint64_t per_warp =
-        (wanted + WARP_REGISTER_STEP - 1) / WARP_REGISTER_STEP * WARP_REGISTER_STEP;
-    uint64_t blocks = at_most(
-        device->sm_blocks ?: SM_BLOCKS, (device->sm_threads ?: SM_THREADS) / WARP_THREADS, warps);
-    blocks = at_most(blocks, device->sm_registers ?: SM_REGISTERS, warps * per_warp);
-    blocks = at_most(blocks, device->sm_shared_memory ?: SM_SHARED,
-        (uint64_t)shape->shared_memory + BLOCK_SHARED_OWN);
-    return blocks ? blocks : 1;
-}
-
 double kernel_fills(const struct run *run, const struct work *work)
 {
     const struct device *device = &run->devices[work_device(run, work)];
@@ -73,7 +57,18 @@ double kernel_fills(const struct run *run, const struct work *work)
     const struct shape *shape = &run->shapes[work->shape];
     const double blocks = (double)shape->grid[0] * shape->grid[1] * shape->grid[2];
     if (blocks == 0 || !shape->block[0] || !shape->block[1] || !shape->block[2]) return NAN;
-    return blocks / ((double)blocks_on_sm(device, shape) * device->sms);
+    const uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
+    const uint64_t warps = (threads + WARP_THREADS - 1) / WARP_THREADS;
+    const uint64_t wanted = shape->registers > 0 ? (uint64_t)shape->registers * WARP_THREADS : 0;
+    const uint64_t per_warp =
+        (wanted + WARP_REGISTER_STEP - 1) / WARP_REGISTER_STEP * WARP_REGISTER_STEP;
+    uint64_t on_sm = at_most(/* how many blocks a multiprocessor holds at once */
+        device->sm_blocks ?: SM_BLOCKS, (device->sm_threads ?: SM_THREADS) / WARP_THREADS, warps);
+    on_sm = at_most(on_sm, device->sm_registers ?: SM_REGISTERS, warps * per_warp);
+    on_sm = at_most(on_sm, device->sm_shared_memory ?: SM_SHARED,
+        (uint64_t)shape->shared_memory + BLOCK_SHARED_OWN);
+    /* at least one, as the kernel has run */
+    return blocks / ((double)(on_sm ? on_sm : 1) * device->sms);
 }
 
 /* --- waits --- */

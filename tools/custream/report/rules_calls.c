@@ -162,22 +162,6 @@ struct watch {
     struct numbers behind;
 };
 
-/* Whether the trace has all records of events. It may lack some if it is a later part, is a cut,
- * has windows of time or a loss, or if another process or a graph records events. */
-static bool records_are_whole(const struct run *run)
-{
-    if (!run->ours || run->loss_count || run_number(run, "part", 1) > 1 ||
-        run_fact(run, "totals.windows.opened") || run_cut_seconds(run) > 0)
-        return false;
-    static const enum cs_call others[] = {CS_CALL_cuIpcOpenEventHandle,
-        CS_CALL_cuGraphAddEventRecordNode, CS_CALL_cuGraphAddNode, CS_CALL_cuGraphAddNode_v2,
-        CS_CALL_cuGraphAddNode_v3};
-    for (size_t i = 0; i < run->call_count; i++)
-        for (size_t o = 0; o < sizeof others / sizeof *others; o++)
-            if (run->calls[i].call == others[o]) return false;
-    return true;
-}
-
 static struct bad_wait judge(struct watch *watch, uint32_t number)
 {
     const struct call *call = &watch->run->calls[number];
@@ -199,21 +183,6 @@ static struct bad_wait judge(struct watch *watch, uint32_t number)
     return bad;
 }
 
-static void watch_call(struct watch *watch, struct bad_waits *bads, uint32_t number)
-{
-    const struct call *call = &watch->run->calls[number];
-    if (call->stream != NONE) watch->enqueued[call->stream] += call->works;
-    if (call->result) return;
-    if (call_kind(call) == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) {
-        *numbers_at(&watch->recorded, call->what, NONE) = number;
-        *numbers_at(&watch->behind, call->what, 0) =
-            call->stream == NONE ? 0 : watch->enqueued[call->stream];
-    } else if (call_kind(call) == CS_KIND_WAIT && call->stream != NONE && call->what) {
-        const struct bad_wait bad = judge(watch, number);
-        if (bad.verdict != WAIT_ORDERS) array_add(bads->rows, bads->count, bads->capacity, bad);
-    }
-}
-
 /* The bad waits of a stream. `nothing`: waits that order nothing, in the GPU's idle time. */
 struct bad_stream {
     uint64_t never, stale, nothing;
@@ -226,10 +195,32 @@ static struct bad_stream *bad_streams_make(struct bad_waits *bads, const struct 
 {
     const struct run *run = &of->run;
     struct bad_stream *streams = array_zeros(run->stream_count, sizeof *streams), *at;
+    /* A later part, a cut, and a trace with windows or a loss may lack records of events. Graphs
+     * and other processes may record events too. */
+    bool whole = run->ours && !run->loss_count && run_number(run, "part", 1) <= 1 &&
+                 !run_fact(run, "totals.windows.opened") && run_cut_seconds(run) <= 0;
+    for (size_t i = 0; i < run->call_count; i++)
+        whole &= run->calls[i].call != CS_CALL_cuIpcOpenEventHandle &&
+                 run->calls[i].call != CS_CALL_cuGraphAddEventRecordNode &&
+                 run->calls[i].call != CS_CALL_cuGraphAddNode &&
+                 run->calls[i].call != CS_CALL_cuGraphAddNode_v2 &&
+                 run->calls[i].call != CS_CALL_cuGraphAddNode_v3;
     struct watch watch = {.run = run,
-        .whole = records_are_whole(run),
+        .whole = whole,
         .enqueued = array_zeros(run->stream_count, sizeof *watch.enqueued)};
-    for (uint32_t i = 0; i < run->call_count; i++) watch_call(&watch, bads, i);
+    for (uint32_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        if (call->stream != NONE) watch.enqueued[call->stream] += call->works;
+        if (call->result) continue;
+        if (call_kind(call) == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) {
+            *numbers_at(&watch.recorded, call->what, NONE) = i;
+            *numbers_at(&watch.behind, call->what, 0) =
+                call->stream == NONE ? 0 : watch.enqueued[call->stream];
+        } else if (call_kind(call) == CS_KIND_WAIT && call->stream != NONE && call->what) {
+            const struct bad_wait bad = judge(&watch, i);
+            if (bad.verdict != WAIT_ORDERS) array_add(bads->rows, bads->count, bads->capacity, bad);
+        }
+    }
     for (uint32_t i = 0; i < bads->count; i++) {
         at = &streams[run->calls[bads->rows[i].call].stream];
         if (bads->rows[i].verdict == WAIT_NEVER) at->never++;
