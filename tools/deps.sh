@@ -37,7 +37,7 @@ missing_packages() {
 
 # Installs those of the named packages that are missing.
 install_packages() {
-    local missing sudo= log="$B/deps-apt-$mode.log"
+    local missing sudo="" log="$B/deps-apt-$mode.log"
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         say "not a Debian system: taking for granted what these packages hold: $*"
         return

@@ -18,7 +18,7 @@ TOO_NEW = f"its format is {NEWEST + 1}, and custream {VERSION} reads formats 1 t
 READERS = {"check": ["check", "TRACE"], "report": ["report", "TRACE"], "diff": ["diff", "TRACE", "OTHER"], "merge": ["merge", "-o", "OUT", "TRACE"],
            "convert": ["convert", "TRACE", "OUT"], "export": ["export", "--batches", "TRACE"], "recover": ["recover", "-o", "OUT", "TRACE"],
            "open": ["open", "--print-url", "TRACE"]}
-OTHERS = {"run", "fleet", "inspect", "ps", "record", "trigger", "dump", "hang", "ctl", "options", "help", "version"}  # `fleet`: of tables; live ones read by `merge`
+OTHERS = {"run", "fleet", "inspect", "ps", "record", "trigger", "dump", "hang", "ctl", "options", "help", "explain", "version"}  # `fleet`: of tables; live ones read by `merge`
 
 
 def good(launches=3):
