@@ -187,15 +187,15 @@ class Reference:
             self.streams.append(self.own[self.thread])
         return self.own[self.thread]
 
-    def ahead(self, stream):
-        """What comes before the next work on the stream."""
+    def ahead(self, stream, waits=False):
+        """What comes before the next work on the stream, or before a wait there."""
         before = self.host | stream.before
         if self.policy == "serial":
             before |= (1 << len(self.work)) - 1
         if stream.legacy:
             for other in self.streams:
                 before |= other.before if other.blocking else 0
-        elif stream.blocking:
+        elif stream.blocking and not waits:
             before |= self.legacy.before
         return before
 
@@ -214,7 +214,7 @@ class Reference:
             stream.graph.append((effects, list(stream.last)))
             stream.last = [len(stream.graph) - 1]
             return 0
-        stream.before = self.add(effects, self.ahead(stream) | after)
+        stream.before = self.add(effects, self.ahead(stream, self.name == "wait") | after)
         return stream.before
 
     # --- operations; those that order nothing and touch no cell need none ---

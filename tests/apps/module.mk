@@ -14,6 +14,7 @@ $(APPS): $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
 $(patsubst %,$(B)/tests/%,$(APPS_PLAIN)): $(B)/tests/%: $(APPS_DIR)/%.c
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< -o $@ -ldl $(APPS_LIBS)
+$(B)/tests/script: $(APPS_DIR)/script_clock.h tests/fakecuda/driver/clock.h
 $(B)/tests/floats: APPS_LIBS = -lm
 # Linked to CUPTI alone, as a profiler is.
 $(B)/tests/profiled_linked: $(APPS_DIR)/profiled.c $(FAKE)/libcuda.so.1 $(FAKE)/libcupti.so.13

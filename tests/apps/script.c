@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SLOTS = 32, LINES = 4096, WORDS = 8, THREADS = 8, DEVICES = 2 };
+enum { SLOTS = 32, LINES = 4096, WORDS = 8, THREADS = 8, DEVICES = 2, MOVED = 1 << 23 };
 
 struct argument {
     long number;
@@ -53,6 +53,7 @@ static CUcontext contexts[DEVICES];
 static __thread int device; /* that the thread uses */
 static CUgreenCtx green;
 static char said[256]; /* of the line that runs */
+static void clock_pass(long us);
 
 #define PTSZ(name, ...) (per_thread ? CU(name##_ptsz, __VA_ARGS__) : CU(name, __VA_ARGS__))
 #define PTDS(name, ...) (per_thread ? CU(name##_ptds, __VA_ARGS__) : CU(name, __VA_ARGS__))
@@ -228,6 +229,21 @@ static CUresult op_value(const struct argument *a)
     return PTSZ(cuStreamWriteValue32_v2, a[0].stream, a[1].cell, (unsigned)a[2].number, 0);
 }
 
+/* A copy of so many bytes from the host (0) or to it (1), of ordinary memory by a call that waits
+ * (0) or of pinned memory by one that does not (1). The former goes to the default stream. */
+static CUresult op_move(const struct argument *a)
+{
+    static char ordinary[MOVED];
+    const CUdeviceptr there = device_cells + SLOTS * 4;
+    void *pinned = (unsigned *)(uintptr_t)host_cells + SLOTS;
+    const size_t bytes = (size_t)a[3].number < MOVED ? (size_t)a[3].number : MOVED;
+    if (a[1].number && a[2].number)
+        return PTSZ(cuMemcpyDtoHAsync_v2, pinned, there, bytes, a[0].stream);
+    if (a[2].number) return PTSZ(cuMemcpyHtoDAsync_v2, there, pinned, bytes, a[0].stream);
+    return a[1].number ? PTDS(cuMemcpyDtoH_v2, ordinary, there, bytes)
+                       : PTDS(cuMemcpyHtoD_v2, there, ordinary, bytes);
+}
+
 /* What comes behind it on the stream waits until another line releases the cell, so that it is
  * certain what has not run yet. */
 static CUresult op_hold(const struct argument *a)
@@ -240,6 +256,8 @@ static CUresult op_release(const struct argument *a)
     return CUDA_SUCCESS;
 }
 
+static CUresult op_heap(const struct argument *a) { return CU(cuMemAlloc_v2, a[0].cell_slot, 4); }
+static CUresult op_unheap(const struct argument *a) { return CU(cuMemFree_v2, a[0].cell); }
 static CUresult op_alloc(const struct argument *a)
 {
     return PTSZ(cuMemAllocAsync, a[1].cell_slot, 4, a[0].stream);
@@ -290,10 +308,7 @@ static CUresult op_host(const struct argument *a)
 {
     return PTSZ(cuLaunchHostFunc, a[0].stream, host_called, call_new(a));
 }
-static void CUDA_CB pause_called(void *us)
-{
-    nanosleep(&(struct timespec){0, (long)(intptr_t)us * 1000}, NULL);
-}
+static void CUDA_CB pause_called(void *us) { clock_pass((long)(intptr_t)us); }
 static CUresult op_pause(const struct argument *a)
 {
     return PTSZ(cuLaunchHostFunc, a[0].stream, pause_called, (void *)(intptr_t)a[1].number);
@@ -402,7 +417,7 @@ static CUresult op_launch(const struct argument *a)
 /* The thread itself sleeps. */
 static CUresult op_rest(const struct argument *a)
 {
-    nanosleep(&(struct timespec){0, a[0].number * 1000}, NULL);
+    clock_pass(a[0].number);
     return CUDA_SUCCESS;
 }
 
@@ -420,7 +435,8 @@ static const struct {
         "s") OPERATION(ctxsync, "") OPERATION(step, "scnn") OPERATION(stepx, "scnnn") OPERATION(mix,
         "sccn") OPERATION(set, "scn") OPERATION(setd, "cn") OPERATION(copy, "scc") OPERATION(copyd,
         "cc") OPERATION(up, "scn") OPERATION(upd, "cn") OPERATION(down, "scc") OPERATION(read, "c")
-        OPERATION(value, "scn") OPERATION(hold, "sc") OPERATION(release, "c") OPERATION(alloc, "sc")
+        OPERATION(move, "snnn") OPERATION(value, "scn") OPERATION(hold, "sc") OPERATION(
+            release, "c") OPERATION(heap, "c") OPERATION(unheap, "c") OPERATION(alloc, "sc")
             OPERATION(free, "sc") OPERATION(host, "scn") OPERATION(callback, "scn")
                 OPERATION(pause, "sn") OPERATION(rest, "n") OPERATION(device, "n")
                     OPERATION(event, "en") OPERATION(record, "es") OPERATION(recordx, "esn")
@@ -532,6 +548,8 @@ static void take_turns(int thread)
     pthread_mutex_unlock(&turn_lock);
 }
 
+#include "tests/apps/script_clock.h"
+
 static bool ended; /* under turn_lock */
 
 /* Stays until the cells have been read: with a thread its own stream goes. */
@@ -560,12 +578,14 @@ int main(int argc, char **argv)
     void *pinned;
     if (argc != 2) return 2;
     read_program(argv[1]);
+    clock_join(0);
     use_device(0);
-    OK(cuMemAlloc_v2, &device_cells, SLOTS * 4);
-    OK(cuMemAllocHost_v2, &pinned, SLOTS * 4);
+    OK(cuMemAlloc_v2, &device_cells, SLOTS * 4 + MOVED);
+    OK(cuMemAllocHost_v2, &pinned, SLOTS * 4 + MOVED);
     host_cells = (CUdeviceptr)(uintptr_t)pinned;
     memset((void *)(uintptr_t)device_cells, 0, SLOTS * 4);
     memset(pinned, 0, SLOTS * 4);
+    if (virtual_clock) return clock_program(), 0;
     for (int i = 1; i < thread_count; i++) THREAD(&threads[i], worker, (void *)(intptr_t)i);
     take_turns(0);
     printf("end %d\n", (int)CU(cuCtxSynchronize));

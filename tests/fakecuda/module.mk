@@ -82,6 +82,12 @@ $(FAKE)/broken/libcupti.so.13:
 	@mkdir -p $(@D)
 	$(CC) -shared -nostdlib -Wl,-soname,libcupti.so.13 -o $@ -x c /dev/null
 
+# The preload library under the virtual clock: the product's objects, file by file, and a clock that asks the driver.
+$(B)/virtual/libcustream_shim.so: $(filter-out %/shim/base/clock.o,$(SHIM_OBJ)) $(B)/obj/$(FAKE_DIR)/shim/clock.o $(GLIBC_COMPAT) shim/exports.map
+	@mkdir -p $(@D)
+	$(SHIM_LINK) -Wl,--wrap=clock_gettime -Wl,--version-script=$(filter %.map,$^) $(filter-out %.map,$^) -o $@
+TEST_PROGRAMS += $(B)/virtual/libcustream_shim.so
+
 # Its own tests: programs that link it and run without the shim.
 TEST_PROGRAMS += $(FAKE_TEST)
 fakecuda-tests: $(FAKE_TEST)

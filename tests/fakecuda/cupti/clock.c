@@ -22,7 +22,7 @@ static CUpti_TimestampCallbackFunc callback; /* atomic */
 
 enum { GOOD_NS = 1000, MIN_TRIES = 4, TRIES = 20 };
 
-static uint64_t read_clock(clockid_t clock)
+uint64_t cupti_read_clock(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -32,7 +32,13 @@ static uint64_t read_clock(clockid_t clock)
 uint64_t cupti_now(void)
 {
     CUpti_TimestampCallbackFunc function = __atomic_load_n(&callback, __ATOMIC_ACQUIRE);
-    return function ? function() : read_clock(CLOCK_REALTIME);
+    return function ? function() : cupti_read_clock(CLOCK_REALTIME);
+}
+
+/* The driver's CLOCK_MONOTONIC, or what stands for it. */
+static uint64_t gpu_now(void)
+{
+    return cupti_driver() ? cupti_driver()->now() : cupti_read_clock(CLOCK_MONOTONIC);
 }
 
 /* Reads both clocks, again if something came in between: the pair that took the shortest. */
@@ -42,8 +48,7 @@ static struct mark sample(void)
     uint64_t shortest = UINT64_MAX;
 
     for (int i = 0; i < MIN_TRIES || (i < TRIES && shortest > GOOD_NS); i++) {
-        uint64_t before = read_clock(CLOCK_MONOTONIC), domain = cupti_now(),
-                 after = read_clock(CLOCK_MONOTONIC);
+        uint64_t before = gpu_now(), domain = cupti_now(), after = gpu_now();
 
         if (after - before >= shortest) continue;
         shortest = after - before;
@@ -96,7 +101,6 @@ uint64_t cupti_convert(uint64_t monotonic)
     a = &marks[low];
     if (low + 1 == mark_count) return a->domain + (monotonic - a->monotonic);
     b = a + 1;
-    return a->domain +
-           (uint64_t)((double)(monotonic - a->monotonic) * (double)(b->domain - a->domain) /
-                      (double)(b->monotonic - a->monotonic));
+    return a->domain + (uint64_t)((unsigned __int128)(monotonic - a->monotonic) *
+                                  (b->domain - a->domain) / (b->monotonic - a->monotonic));
 }

@@ -82,6 +82,8 @@ extern struct cupti_settings {
 
 /* ---- Clock (clock.c) ---- */
 
+#include <time.h>
+uint64_t cupti_read_clock(clockid_t clock);
 uint64_t cupti_now(void);                                   /* in the client's domain; any thread */
 void cupti_clock_set(CUpti_TimestampCallbackFunc callback); /* NULL: CLOCK_REALTIME */
 void cupti_clock_mark(

@@ -108,7 +108,8 @@ void cupti_fault_watch(bool flushed)
     const bool whole = cupti_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE),
                was = __atomic_load_n(&whole_since, __ATOMIC_RELAXED);
     if (whole != was)
-        __atomic_store_n(&whole_since, whole ? cupti_driver()->now() : 0, __ATOMIC_RELAXED);
+        __atomic_store_n(
+            &whole_since, whole ? cupti_read_clock(CLOCK_MONOTONIC) : 0, __ATOMIC_RELAXED);
     bool both = cupti_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) && cupti_on(CUPTI_ACTIVITY_KIND_MEMCPY2);
     if (flushed || !both) __atomic_store_n(&faulty, both, __ATOMIC_RELAXED);
 }

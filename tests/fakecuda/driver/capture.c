@@ -151,6 +151,8 @@ static CUresult submit(struct fake_stream *stream, struct fake_work *work, bool 
 
 CUresult fake_submit(struct fake_stream *stream, struct fake_work *work, bool wait)
 {
+    fake_clock_spend(
+        work->type == WORK_KERNEL || work->type == WORK_SET ? fake_launch_ns : fake_call_ns);
     CUresult result = submit(stream, work, wait);
     if (result) fake_work_drop(work);
     return result;

@@ -65,10 +65,11 @@ void fake_context_wait(struct fake_context *context)
 
         for (struct fake_stream *s = context->streams; s && !tail; s = s->next)
             tail = fake_stream_tail(s);
-        if (!tail) return;
+        if (!tail) break;
         fake_wait(tail);
         fake_record_drop(tail);
     }
+    for (struct fake_stream *s = context->streams; s; s = s->next) fake_clock_back(s->last_end);
 }
 
 static bool start(struct fake_context *context, unsigned flags)
@@ -430,6 +431,7 @@ static CUresult synchronize(CUcontext ctx)
     FAKE_LOCKED;
     FAKE_TRY(fake_context_of(ctx, &context));
     FAKE_TRY(fake_capture_forbids_context(context));
+    FAKE_TAKES_TIME;
     fake_trace_context(context);
     fake_context_wait(context);
     return CUDA_SUCCESS;

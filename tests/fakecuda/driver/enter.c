@@ -91,6 +91,7 @@ __attribute__((constructor)) static void read_settings(void)
     fake_full = fake_setting("CUSTREAM_FAKE_FULL", 0) != 0;
     fake_errno = fake_setting("CUSTREAM_FAKE_ERRNO", 0) != 0;
     fake_copy_engines = fake_setting("CUSTREAM_FAKE_COPY_ENGINES", 0) != 0;
+    if (fake_virtual) fake_depth = 0;
     counts_path = getenv("CUSTREAM_FAKE_COUNTS");
     if (counts_path) atexit(write_counts);
 }

@@ -132,6 +132,7 @@ static CUresult record(CUevent handle, CUstream hstream, bool per_thread, unsign
     FAKE_TRY(fake_stream_get(hstream, per_thread, &stream));
     event = fake_event_get(handle);
     if (!event || event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
+    fake_clock_spend(fake_call_ns);
     if (flags & CU_EVENT_RECORD_EXTERNAL) {
         if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
         struct fake_work work = {.type = WORK_RECORD, .event = {handle, NULL}};
@@ -173,6 +174,7 @@ IMPL(cuStreamWaitEvent)(bool per_thread, CUstream hstream, CUevent handle, unsig
         struct fake_work work = {.type = WORK_WAIT, .event = {handle, NULL}};
         return fake_submit(stream, &work, false);
     }
+    fake_clock_spend(fake_call_ns);
     if (stream->capture || fake_event_captured(event)) return fake_capture_wait(stream, event);
     return put_wait(stream, event);
 }
@@ -267,6 +269,7 @@ IMPL(cuEventSynchronize)(CUevent handle)
     event = fake_event_get(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     FAKE_TRY(fake_event_forbids(event));
+    FAKE_TAKES_TIME;
     fake_trace_event(FAKE_SYNC_EVENT, event, NULL, false);
     if (event->record) fake_wait(event->record);
     return CUDA_SUCCESS;

@@ -239,6 +239,7 @@ struct fake_op {
     struct fake_running running;
     struct fake_record *done; /* or NULL, when nobody waits */
     uint64_t sequence, issued;
+    uint64_t begins; /* with a virtual clock, once nothing is in its way; 0: not known yet */
 };
 
 /* Carries `work` on as far as it can: true once done, at running->end. `ready`: when its
@@ -344,7 +345,9 @@ void fake_priority_range(int *least, int *greatest);
 
 /* ---- Scheduler (sched.c) ---- */
 
-uint64_t fake_now(void);
+uint64_t fake_now(void);      /* the calling thread's */
+uint64_t fake_real_now(void); /* whatever the clock is */
+uint64_t fake_gpu_now(void);  /* what ends by then has ended */
 /* Appends work to a stream and takes it over; runs it at once where nothing is in its way. wait:
  * returns only when it is done. Never captures. */
 void fake_await_room(struct fake_stream *stream); /* in its queue; releases the lock meanwhile */
@@ -357,11 +360,37 @@ bool fake_stream_done(const struct fake_stream *stream);
 struct fake_record *fake_stream_tail(
     struct fake_stream *stream);            /* held; of its last operation, NULL if idle */
 void fake_wait(struct fake_record *record); /* releases the lock meanwhile */
-void fake_advance(void);                    /* runs whatever can run */
-void fake_deadline(uint64_t time);          /* called by steps: look again then */
+uint64_t fake_advance(void);       /* runs whatever can run; returns when something more does, or
+                                      UINT64_MAX */
+void fake_deadline(uint64_t time); /* called by steps: look again then */
 void fake_host_submit(struct fake_work *work, struct fake_running *running);
 void fake_host_call(
     CUhostFn function, void *data); /* on the same thread, after what was submitted before */
+
+/* ---- The virtual clock (clock.c). Where time is real, nothing of this does anything ---- */
+
+enum {
+    FAKE_ISSUE_NS = 1500,  /* from the end of its call to the device */
+    FAKE_BEHIND_NS = 1500, /* there, and behind other work, until the work begins */
+};
+extern bool fake_virtual; /* CUSTREAM_FAKE_CLOCK=virtual */
+/* CUSTREAM_FAKE_CALL_NS, CUSTREAM_FAKE_LAUNCH_NS: a call that puts something on a stream, or waits;
+ * one that launches a kernel or sets memory. */
+extern uint64_t fake_call_ns, fake_launch_ns;
+uint64_t fake_clock_now(void);
+uint64_t fake_clock_gpu(void);
+void fake_clock_spend(uint64_t ns); /* the calling thread does nothing else for so long */
+void fake_clock_wait(struct fake_record *record);
+void fake_clock_back(uint64_t ended); /* the calling thread has waited for what ended then */
+void fake_clock_took(const uint64_t *began);
+/* At least a call's time passes until the end of the scope. Stands behind FAKE_LOCKED. */
+#define FAKE_TAKES_TIME \
+    __attribute__((cleanup(fake_clock_took), unused)) const uint64_t began_ = \
+        UNLIKELY(fake_virtual) ? fake_now() : 0
+/* Of the thread for host functions: one is due; its turn begins; it ends, and there are more. */
+void fake_clock_host_due(uint64_t time);
+void fake_clock_host_begin(void);
+void fake_clock_host_end(bool more);
 
 /* ---- The one door for asynchronous work (capture.c) ---- */
 

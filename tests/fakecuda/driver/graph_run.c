@@ -139,7 +139,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long
     exec->graph = fake_graph_clone(graph, true);
     exec->references = 1;
     exec->flags = flags;
-    exec->made = fake_now();
+    exec->made = fake_real_now();
     *out = exec->handle = fake_handle_new(&execs, exec);
     return CUDA_SUCCESS;
 }

@@ -114,6 +114,7 @@ static CUresult free_now(CUdeviceptr address, bool host)
     memory = fake_memory_find(address);
     if (!memory || memory->base != address || (memory->type == CU_MEMORYTYPE_HOST) != host)
         return CUDA_ERROR_INVALID_VALUE;
+    FAKE_TAKES_TIME;
     if (memory->context->alive) fake_context_wait(memory->context);
     return fake_memory_free(address);
 }

@@ -33,12 +33,14 @@ struct host_job {
 };
 static struct host_job *host_first, **host_last = &host_first;
 
-uint64_t fake_now(void)
+uint64_t fake_real_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+uint64_t fake_now(void) { return UNLIKELY(fake_virtual) ? fake_clock_now() : fake_real_now(); }
+uint64_t fake_gpu_now(void) { return UNLIKELY(fake_virtual) ? fake_clock_gpu() : fake_now(); }
 
 __attribute__((constructor)) static void make_conditions(void)
 {
@@ -109,6 +111,7 @@ static struct fake_op *op_new(struct fake_stream *stream, struct fake_work *work
     op->done = NULL;
     op->sequence = ++stream->context->sequence;
     op->issued = fake_now();
+    op->begins = 0;
     if (fake_tracing()) fake_trace_op(op);
     return op;
 }
@@ -170,6 +173,20 @@ static uint64_t implicit_end(const struct fake_stream *stream)
     return fake_blocking(stream) ? stream->context->legacy->last_end : 0;
 }
 
+/* With a virtual clock: when the operation begins, by when it and the last one before it were
+ * ready. What only orders others takes no time. */
+static uint64_t begins_at(const struct fake_op *op, uint64_t before)
+{
+    switch (op->work.type) {
+    case WORK_KERNEL:
+    case WORK_COPY:
+    case WORK_SET:
+    case WORK_HOST:
+    case WORK_GRAPH: return max_of(op->issued + FAKE_ISSUE_NS, before) + FAKE_BEHIND_NS;
+    default: return max_of(op->issued, before);
+    }
+}
+
 static void finish_op(struct fake_stream *stream, struct fake_op *op)
 {
     stream->head = op->next;
@@ -194,6 +211,13 @@ static void finish_op(struct fake_stream *stream, struct fake_op *op)
     spare = op;
 }
 
+/* Measured: on a blocking stream a wait for an event is not behind the legacy stream, as work and
+ * recordings are; but the legacy stream is behind it, and a wait on that is behind all of them. */
+static bool waits_alone(const struct fake_op *op)
+{
+    return op->work.type == WORK_WAIT && fake_blocking(op->stream);
+}
+
 /* Runs the stream's operations as far as they go; true if one was finished. */
 static bool run_stream(struct fake_stream *stream)
 {
@@ -201,14 +225,22 @@ static bool run_stream(struct fake_stream *stream)
 
     while (stream->head) {
         struct fake_op *op = stream->head;
-        uint64_t ready = max_of(
-            max_of(op->issued, stream->last_end), max_of(implicit_end(stream), queue_end(stream)));
-
-        if (!clear_for(stream, op->sequence) || !queue_clear_for(stream, op->sequence)) break;
+        const bool alone = waits_alone(op);
+        if ((!alone && !clear_for(stream, op->sequence)) || !queue_clear_for(stream, op->sequence))
+            break;
+        uint64_t before = max_of(
+                     stream->last_end, max_of(alone ? 0 : implicit_end(stream), queue_end(stream))),
+                 ready = op->begins
+                             ?: fake_virtual ? begins_at(op, before)
+                                             : max_of(op->issued, before);
         if (fills(op)) {
             if (stream->context->filling && stream->context->filling != op) break;
             stream->context->filling = op;
             ready = max_of(ready, stream->context->filled_until);
+        }
+        if (fake_virtual && ready > fake_gpu_now()) {
+            fake_deadline(op->begins = ready);
+            break;
         }
         if (!fake_work_step(&op->work, &op->running, ready)) break;
         finish_op(stream, op);
@@ -217,11 +249,27 @@ static bool run_stream(struct fake_stream *stream)
     return finished;
 }
 
-void fake_advance(void)
+/* With a virtual clock, of what comes at one time what was put on its stream first goes first. */
+static void busy_sort(void)
+{
+    struct fake_stream *rest = busy;
+
+    for (busy = NULL; rest;) {
+        struct fake_stream *stream = rest, **link = &busy;
+        rest = rest->next_busy;
+        while (*link && (*link)->head->sequence < stream->head->sequence)
+            link = &(*link)->next_busy;
+        stream->next_busy = *link;
+        *link = stream;
+    }
+}
+
+uint64_t fake_advance(void)
 {
     bool again, progressed = false;
 
     do {
+        if (fake_virtual) busy_sort();
         again = false;
         deadline = UINT64_MAX;
         for (struct fake_stream **link = &busy; *link;) {
@@ -240,6 +288,7 @@ void fake_advance(void)
     } while (again);
     if (progressed && waiters) pthread_cond_broadcast(&progress);
     if (deadline < worker_wakes && worker_wakes) pthread_cond_signal(&worker_told);
+    return deadline;
 }
 
 static void make_busy(struct fake_stream *stream)
@@ -247,7 +296,7 @@ static void make_busy(struct fake_stream *stream)
     stream->next_busy = busy;
     busy = stream;
     if (fake_blocking(stream)) stream->context->busy_blocking++;
-    if (!worker_started) worker_started = start_thread(worker);
+    if (!worker_started && !fake_virtual) worker_started = start_thread(worker);
 }
 
 void fake_await_room(struct fake_stream *stream)
@@ -313,6 +362,10 @@ struct fake_record *fake_stream_tail(struct fake_stream *stream)
 
 void fake_wait(struct fake_record *record)
 {
+    if (UNLIKELY(fake_virtual)) {
+        fake_clock_wait(record);
+        return;
+    }
     fake_record_hold(record);
     while (!record->done) {
         fake_advance();
@@ -339,6 +392,7 @@ static void *host_thread(void *unused)
         }
         host_first = job->next;
         if (!host_first) host_last = &host_first;
+        if (fake_virtual) fake_clock_host_begin();
         pthread_mutex_unlock(&fake_lock);
         if (job->work->host.callback)
             job->work->host.callback(job->work->host.hstream, CUDA_SUCCESS, job->work->host.data);
@@ -348,6 +402,7 @@ static void *host_thread(void *unused)
         job->running->end = fake_now();
         free(job);
         fake_advance();
+        if (fake_virtual) fake_clock_host_end(host_first);
     }
     return NULL;
 }
@@ -373,6 +428,7 @@ void fake_host_submit(struct fake_work *work, struct fake_running *running)
 
     job->work = work;
     job->running = running;
+    if (fake_virtual) fake_clock_host_due(running->start);
     submit(job);
 }
 

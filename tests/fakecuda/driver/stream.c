@@ -180,14 +180,18 @@ IMPL(cuStreamSynchronize)(bool per_thread, CUstream handle)
     FAKE_LOCKED;
     FAKE_TRY(fake_stream_get(handle, per_thread, &stream));
     FAKE_TRY(fake_capture_forbids(stream));
+    FAKE_TAKES_TIME;
     fake_trace_stream(FAKE_SYNC_STREAM, stream, false);
-    if (stream->legacy) { /* it also waits for what blocking streams were given before */
+    if (stream->legacy &&
+        !fake_idle(stream)) { /* it also waits for what blocking streams were given before */
         fake_enqueue(stream, &nothing, true);
         return CUDA_SUCCESS;
     }
     tail = fake_stream_tail(stream);
     if (tail) fake_wait(tail);
     fake_record_drop(tail);
+    fake_clock_back(stream->last_end);
+    if (stream->legacy) fake_clock_back(stream->context->blocking_end);
     return CUDA_SUCCESS;
 }
 

@@ -2,7 +2,10 @@
  * that pass. All with the lock held. */
 #include "tests/fakecuda/driver/fake.h"
 
-enum { POLL_NS = 20000 }; /* how often a wait for a value looks */
+enum {
+    POLL_NS = 20000, /* how often a wait for a value looks */
+    SET_NS = 1000,   /* with a virtual clock, as a trace has no work without a length */
+};
 
 struct fake_record *fake_record_new(void)
 {
@@ -72,12 +75,12 @@ static bool values_step(struct fake_work *work, struct fake_running *running)
 
         if (op->wait) {
             if (value_reached(op)) continue;
-            fake_deadline(fake_now() + POLL_NS);
+            fake_deadline(fake_gpu_now() + POLL_NS);
             return false;
         }
         memcpy((void *)(uintptr_t)op->address, &op->value, op->bytes);
     }
-    if (running->state == RUN_STARTED) running->end = fake_now(); /* it had to wait */
+    if (running->state == RUN_STARTED) running->end = fake_gpu_now(); /* it had to wait */
     return true;
 }
 
@@ -85,7 +88,7 @@ static bool values_step(struct fake_work *work, struct fake_running *running)
 static bool took(struct fake_running *running, uint64_t duration)
 {
     running->end = running->start + duration;
-    if (!duration || running->end <= fake_now()) return true;
+    if (!duration || running->end <= fake_gpu_now()) return true;
     fake_deadline(running->end);
     return false;
 }
@@ -110,15 +113,12 @@ static bool kernel_step(struct fake_work *work, struct fake_running *running)
     return true;
 }
 
-/* With CUSTREAM_FAKE_COPY_ENGINES: the copy that runs now in that direction between a device and
- * the host, or NULL, and when the last one ended. */
-static struct engine {
-    const struct fake_running *running;
-    uint64_t free;
-} engines[16][2];
+/* With CUSTREAM_FAKE_COPY_ENGINES: when the copies that have come so far in that direction between
+ * a device and the host end. */
+static uint64_t engines[16][2];
 
 /* NULL: a copy that needs none. */
-static struct engine *engine_of(const struct fake_work *work)
+static uint64_t *engine_of(const struct fake_work *work)
 {
     const struct fake_memory *to = fake_memory_find((uintptr_t)work->copy.to.base),
                              *from = fake_memory_find((uintptr_t)work->copy.from.base);
@@ -129,17 +129,23 @@ static struct engine *engine_of(const struct fake_work *work)
     return &engines[from_host ? to->device : from->device][from_host];
 }
 
+/* With a virtual clock: what the bytes take, at the rates of PCIe and of ordinary host memory. */
+static uint64_t transfer_ns(const struct fake_work *work)
+{
+    const bool pageable = !fake_memory_find((uintptr_t)work->copy.to.base) ||
+                          !fake_memory_find((uintptr_t)work->copy.from.base);
+    const double bytes = (double)(work->copy.width * work->copy.height * work->copy.depth);
+    return fake_virtual ? (uint64_t)(bytes / (pageable ? 8 : 55)) : 0;
+}
+
 static bool copy_step(struct fake_work *work, struct fake_running *running)
 {
-    struct engine *engine = engine_of(work);
+    const uint64_t takes = fake_copy_ns + transfer_ns(work);
+    uint64_t *engine = running->state == RUN_FRESH ? engine_of(work) : NULL;
 
-    if (engine && engine->running && engine->running != running) return false;
-    if (engine && !engine->running) {
-        if (engine->free > running->start) running->start = engine->free;
-        engine->running = running;
-    }
-    if (!took(running, fake_copy_ns)) return false;
-    if (engine) *engine = (struct engine){NULL, running->end};
+    if (engine && *engine > running->start) running->start = *engine;
+    if (engine) *engine = running->start + takes;
+    if (!took(running, takes)) return false;
     copy_bytes(work);
     return true;
 }
@@ -150,7 +156,7 @@ static bool started_step(struct fake_work *work, struct fake_running *running, b
     case WORK_KERNEL: return kernel_step(work, running);
     case WORK_COPY: return copy_step(work, running);
     case WORK_SET:
-        if (!took(running, fake_copy_ns)) return false;
+        if (!took(running, fake_copy_ns + (fake_virtual ? SET_NS : 0))) return false;
         set_values(work);
         return true;
     case WORK_FREE: fake_memory_free(work->memory); return true;

@@ -113,6 +113,32 @@ static void test_legacy(void)
     OK(cuStreamDestroy(free_stream));
 }
 
+/* Measured. What stands wrong waits for the gate, which then opens never. */
+static void test_waits_beside_legacy(void)
+{
+    CUstream blocking, other;
+    CUevent reached;
+
+    OK(cuStreamCreate(&blocking, 0));
+    OK(cuStreamCreate(&other, 0));
+    OK(cuEventCreate(&reached, 0));
+    OK(cuEventRecord(reached, other));
+    OK(cuEventSynchronize(reached));
+
+    OK(close_gate(NULL));
+    OK(cuStreamWaitEvent(blocking, reached, 0));
+    OK(cuStreamSynchronize(blocking)); /* a wait is not behind the legacy stream */
+    gate_is_open = 1;
+    OK(cuCtxSynchronize());
+
+    OK(close_gate(blocking));
+    OK(cuStreamWaitEvent(NULL, reached, 0)); /* there it is behind all blocking ones */
+    OK(sleep_on(other, 0));
+    CHECK_IS(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+    gate_is_open = 1;
+    OK(cuCtxSynchronize());
+}
+
 static unsigned *arrived; /* threads whose streams have begun */
 static void CUDA_CB arrive(void *unused)
 {
@@ -272,6 +298,7 @@ int main(void)
     test_properties();
     test_overlap();
     test_legacy();
+    test_waits_beside_legacy();
     test_per_thread();
     test_events();
     test_host();
