@@ -17,6 +17,7 @@ if NAME in EMULATED:
 EXCLUDED = [
     (r"test_(calltable|docs|fixtures|install|layers|pages|perfetto_harness|product|wheel|words|worked_examples)\.py", EVERY, "no code of the library or the command runs in it"),
     (r"test_(clients|examples|hta|jupyter|policy_clients|pytest_plugin|terse)\.py", EVERY, "Python programs: what they ask of the library C programs ask too"),
+    (r"test_what_if_random\.py", EVERY, "the library with another clock is linked for the plain build alone"),
     (r"test_(fakecuda|fuzz)\.py", SANITIZERS, "the simulated GPU alone; programs with sanitizers of their own"),
     (r"test_(perfetto_apps|report_\w+|export|fleet|golden|merge|diff|open|inspect)\.py", SANITIZERS, "the command on traces; make fuzz has its readers under sanitizers"),
     (r"test_(check_\w+|command\w*|recover|tools|policy_file|policy_fuzz)\.py", ("tsan",), "the command, which has one thread; the reader of policies"),

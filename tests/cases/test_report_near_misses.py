@@ -283,7 +283,7 @@ def test_an_event_that_is_not_all_that_holds_the_work(tmp_path):
         stream, at = 13 + i % 2, 10 * i
         if i:
             story.call("cuStreamWaitEvent", at, event=i, flags="0x0", **{"cs.stream": stream})
-        end = story.kernel(stream, at + 3, max(200, end), 1000, **full)
+        end = story.kernel(stream, at + 3, max(13, end), 1000, **full)
         story.call("cuEventRecord", at + 6, event=i + 1, **{"cs.stream": stream})
     assert found(story, tmp_path, "CS120", "CS119") == []
 

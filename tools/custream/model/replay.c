@@ -190,11 +190,18 @@ static int64_t before_of(const struct replay *r, const struct node *node, const 
     return hurries(node, c) ? least(node->rest, LAUNCH_NS) : node->rest;
 }
 
+/* Whether it drops ties at all. */
+static bool drops(const struct change *c)
+{
+    return c->without || c->calls || c->pinned || c->free_calls;
+}
+
 static bool is_dropped(const struct replay *r, const struct tie *tie, const struct change *c)
 {
+    const bool without = c->without >> tie->kind & 1;
     const struct node *to = &r->nodes[tie->to];
     if (to->kind == NODE_RETURN && !concerns(c, &r->run->calls[to->subject])) return false;
-    if (c->without >> tie->kind & 1) return !to->last;
+    if (without) return !to->last;
     if (c->calls && to->kind == NODE_RETURN && tie->kind != TIE_THREAD && !to->last)
         return c->calls[r->run->calls[to->subject].name];
     if (c->pinned && tie->kind == TIE_WAIT_COPY) return to->pageable;
@@ -208,10 +215,12 @@ static void node_ends(
 {
     for (uint32_t t = r->first[node]; t != NONE; t = r->ties[t].next) {
         const struct tie *tie = &r->ties[t];
-        const int64_t at =
-            (tie->kind == TIE_ENQUEUE ? begin : end) +
-            (hurries(&r->nodes[tie->to], change) ? least(tie->delay, LAUNCH_NS) : tie->delay);
-        if (!is_dropped(r, tie, change) && at > r->ready[tie->to]) {
+        if (drops(change) && is_dropped(r, tie, change)) continue;
+        const struct node *to = &r->nodes[tie->to];
+        const int64_t most = change->pinned && to->pageable ? STAGED_NS - BEHIND_NS : LAUNCH_NS,
+                      at = (tie->kind == TIE_ENQUEUE ? begin : end) +
+                           (hurries(to, change) ? least(tie->delay, most) : tie->delay);
+        if (at > r->ready[tie->to]) {
             r->ready[tie->to] = at;
             if (r->by) r->by[tie->to] = t;
         }
@@ -239,22 +248,23 @@ struct play {
     int64_t last; /* the latest end so far */
 };
 
-/* Begins a node, if the device has room. False: it has none; the device's due is pushed for when it
- * has. */
+/* Begins a node, if the device has room. False: it has none for this kernel; the device's due is
+ * pushed for when it has. */
 static bool node_begins(struct replay *r, struct play *play, uint32_t number, int64_t at)
 {
     const struct node *node = &r->nodes[number];
-    const int64_t end = at + node_takes(r, node, play->change);
+    int64_t end = at + node_takes(r, node, play->change);
     if (node->kind == NODE_WORK) {
         const struct work *work = &r->run->works[node->subject];
         const double fills = isnan(node->fills) ? !play->change->unknown_fits : node->fills;
         const uint32_t device = work_device(r->run, work);
         const int64_t free = room_at(&play->rooms[device], work, fills, play->change->at_once, at);
-        if (free > at) {
-            due_push(r, (struct due){free,
-                            work->kind == WORK_KERNEL ? (uint32_t)r->node_count + device : number});
+        if (free > at && work->kind == WORK_KERNEL) {
+            due_push(r, (struct due){free, (uint32_t)r->node_count + device});
             return false;
         }
+        end += free - at; /* copies take their turn as they come */
+        at = free;
         room_take(&play->rooms[device], work, fills, at, end);
     }
     if (end > play->last && counts(r, node)) play->last = end, r->last = number;
@@ -283,6 +293,7 @@ int64_t replay_length(struct replay *r, const struct change *change)
     const struct run *run = r->run;
     struct room *rooms = array_zeros(run->device_count, sizeof *rooms);
     struct play play = {rooms, change, INT64_MIN};
+    const bool any = drops(change);
     for (size_t d = 0; d < run->device_count; d++)
         for (size_t w = 0; w < CS_WAY_COUNT; w++) rooms[d].engine[w] = INT64_MIN;
     if (!r->ready) r->ready = array_zeros(r->node_count, sizeof *r->ready);
@@ -290,6 +301,8 @@ int64_t replay_length(struct replay *r, const struct change *change)
     for (uint32_t i = 0; i < r->node_count; i++) {
         const uint32_t end = i + 1 < r->node_count ? r->nodes[i + 1].ties : (uint32_t)r->tie_count;
         r->left[i] = end - r->nodes[i].ties;
+        for (uint32_t t = r->nodes[i].ties; any && t < end; t++)
+            r->left[i] -= is_dropped(r, &r->ties[t], change);
         r->ready[i] = r->begin;
         if (!r->left[i])
             due_push(r,

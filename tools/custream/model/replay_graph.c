@@ -90,17 +90,19 @@ uint32_t lane_needed(struct making *m, uint32_t stream, uint32_t key)
     return lane_get(m, stream, key == KEY_OUT ? KEY_WORK : KEY_IN)->tail;
 }
 
+bool is_legacy(const struct making *m, uint32_t stream)
+{
+    return m->run->streams[stream].origin == ORIGIN_LEGACY;
+}
+
 uint32_t stream_tail(struct making *m, uint32_t stream)
 {
     uint32_t all = NONE;
+    if (m->split == SPLIT_THREADS) all = lane_get(m, stream, m->calling)->tail;
+    if (all != NONE || (m->split == SPLIT_THREADS && is_legacy(m, stream))) return all;
     for (uint32_t at = m->lane_of[stream]; at != NONE; at = m->lanes[at].next)
         all = join_of(m, all, m->lanes[at].tail, TIE_STREAM);
     return all;
-}
-
-static bool is_legacy(const struct making *m, uint32_t stream)
-{
-    return m->run->streams[stream].origin == ORIGIN_LEGACY;
 }
 
 uint32_t barrier_of(const struct making *m, uint32_t stream)

@@ -63,9 +63,13 @@ struct lane *lane_get(struct making *m, uint32_t stream, uint32_t key);
 uint32_t lane_key(const struct making *m, const struct call *call, const struct work *work);
 /* Returns the end of the other lane of the stream that work on this one needs; NONE. */
 uint32_t lane_needed(struct making *m, uint32_t stream, uint32_t key);
+/* Whether it is the legacy default stream. */
+bool is_legacy(const struct making *m, uint32_t stream);
 /* Puts a node at the end of a lane, and tells the other side of the legacy default stream. */
 void lane_enqueue(struct making *m, uint32_t stream, struct lane *lane, uint32_t node);
-/* Returns a node that ends when everything on the stream so far has; NONE. */
+/* Returns a node that ends when everything on the stream so far has; NONE. Of a stream that is
+ * split by threads: everything of the calling thread, if that has put something on it, or if it is
+ * the default stream. */
 uint32_t stream_tail(struct making *m, uint32_t stream);
 /* Returns the node that the legacy default stream's rule puts before work on this stream; NONE. */
 uint32_t barrier_of(const struct making *m, uint32_t stream);

@@ -9,6 +9,9 @@ enum node_kind { NODE_CALL, NODE_RETURN, NODE_WORK, NODE_HOST_FUNCTION, NODE_JOI
 enum {
     SKEW_NS = 5000,   /* as in order.c: what ended later than this did not hold a node */
     LAUNCH_NS = 3000, /* a launch's way to the GPU, if the trace does not show it */
+    BEHIND_NS = 1500, /* work begins so long behind other work, likewise */
+    WAIT_NS = 2000,   /* a call that waits takes so long if there is nothing to wait for */
+    STAGED_NS = WAIT_NS + LAUNCH_NS, /* from such a call's begin to its work, likewise */
 };
 
 /* A time in 32 bits: nanoseconds up to two seconds, then microseconds. */

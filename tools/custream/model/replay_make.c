@@ -8,10 +8,8 @@
 enum {
     WAKE_GAP_NS = 200000,   /* a thread that made no call for so long may have waited for another */
     WAKE_NS = 500000,       /* it goes on so soon behind the end of the call that woke it */
-    BEHIND_NS = 1500,       /* work begins so long behind other work, likewise */
     LAUNCHES_IN_A_ROW = 20, /* so many are worth a graph */
     LANES_EACH = 32,        /* of more lanes, all of a device are waited for together */
-    WAIT_NS = 2000,         /* a call that waits takes so long if there is nothing to wait for */
     HELD_NS = 20000,        /* an allocation that takes longer waited for the device */
     MOST_CALLS = 100000,    /* of a longer run, so many calls in its middle are played */
     PINNED_BYTES = 1 << 20, /* copies of so many bytes show the rate of pinned memory */
@@ -33,7 +31,8 @@ static void work_ties(struct making *m, uint32_t node, uint32_t call_node, int64
 {
     const int64_t called = m->run->calls[m->replay->nodes[call_node].subject].begin,
                   returned = node_ended(m, call_node),
-                  launched = begin < returned ? called : returned;
+                  launched = begin < returned ? called : returned,
+                  usual = begin < returned ? STAGED_NS : LAUNCH_NS;
     int64_t last = launched;
     for (size_t i = 0; i < count; i++) {
         if (before[i].node == NONE || node_ended(m, before[i].node) > begin + SKEW_NS) continue;
@@ -41,9 +40,11 @@ static void work_ties(struct making *m, uint32_t node, uint32_t call_node, int64
         tie_add(m, before[i].node, before[i].kind, 0);
     }
     const int64_t rest = begin - last,
-                  behind = last == launched && rest > BEHIND_NS ? BEHIND_NS : rest,
-                  way = last == launched || begin - launched < LAUNCH_NS ? begin - launched
-                                                                         : LAUNCH_NS;
+                  behind =
+                      begin - launched <= (last == launched ? INT64_MAX : usual) && rest > BEHIND_NS
+                          ? BEHIND_NS
+                          : rest,
+                  way = last == launched || begin - launched < usual ? begin - launched : usual;
     tie_add(m, call_node, begin < returned ? TIE_ENQUEUE : TIE_LAUNCH, way - behind);
     m->replay->nodes[node].rest = behind > INT32_MAX ? INT32_MAX : (int32_t)behind;
 }
@@ -119,7 +120,7 @@ static void return_add(struct making *m, uint32_t index, uint32_t call_node,
         const int64_t end = before[i].node == NONE ? INT64_MIN : node_ended(m, before[i].node);
         if (end > last && end <= call->end + SKEW_NS) last = end;
     }
-    if (last > call->begin + WAIT_NS) call_shorten(m, call_node, WAIT_NS);
+    if (last > call->begin) call_shorten(m, call_node, WAIT_NS);
     const uint32_t node = node_add(m, NODE_RETURN, index);
     m->replay->nodes[node].last = index > m->enqueues_last[call->thread];
     tie_add(m, call_node, TIE_THREAD, 0);
@@ -169,8 +170,10 @@ static void host_waits(struct making *m, uint32_t index, uint32_t call_node)
         return;
     }
     if (call->stream != NONE) {
-        const struct earlier before = {stream_tail(m, call->stream), TIE_WAIT_STREAM};
-        return_add(m, index, call_node, &before, 1);
+        uint32_t all = stream_tail(m, call->stream);
+        if (is_legacy(m, call->stream))
+            all = join_of(m, all, barrier_of(m, call->stream), TIE_LEGACY);
+        return_add(m, index, call_node, &(struct earlier){all, TIE_WAIT_STREAM}, 1);
         return;
     }
     device_waits(m, index, call_node);
@@ -199,7 +202,7 @@ static void other_waits(struct making *m, uint32_t index, uint32_t call_node)
         if (is->kind != WORK_COPY || call->end <= is->begin || 2 * took <= is->end - is->begin)
             return;
         const uint32_t node = m->replay->node_of[work];
-        const int64_t own = is->begin - held_until(m, node, call->begin);
+        const int64_t own = is->begin - held_until(m, node, call->begin) - LAUNCH_NS;
         call_shorten(m, call_node, own > WAIT_NS ? own : WAIT_NS);
         const uint32_t back = node_add(m, NODE_RETURN, index);
         m->replay->nodes[back].pageable = m->replay->nodes[node].pageable;
@@ -362,12 +365,16 @@ static void record(struct making *m, const struct call *call, uint32_t call_node
     lane_enqueue(m, call->stream, lane, node);
 }
 
+/* On the legacy default stream a wait is a barrier too. On a blocking stream only what is behind it
+ * waits for the legacy default stream. */
 static void wait(struct making *m, const struct call *call)
 {
-    const uint32_t event = event_node(m, call->what);
+    uint32_t event = event_node(m, call->what);
     if (event == NONE || call->stream == NONE) return;
     struct lane *lane = lane_get(m, call->stream, lane_key(m, call, NULL));
     const size_t at = (size_t)(lane - m->lanes);
+    if (is_legacy(m, call->stream))
+        event = join_of(m, event, barrier_of(m, call->stream), TIE_LEGACY);
     if (m->split == SPLIT_WORKS) lane->gate = join_of(m, lane->gate, event, TIE_EVENT);
     lane_enqueue(m, call->stream, &m->lanes[at], join_of(m, m->lanes[at].tail, event, TIE_EVENT));
 }
@@ -443,9 +450,7 @@ static void making_begin(struct making *m)
     bool *used = array_zeros(domains, sizeof *used); /* something is on the legacy default stream */
     for (size_t i = 0; i < run->call_count; i++) {
         const uint32_t stream = run->calls[i].stream;
-        if (stream != NONE && m->domain_of[stream] != NONE &&
-            run->streams[stream].origin == ORIGIN_LEGACY &&
-            call_kind(&run->calls[i]) != CS_KIND_SYNC)
+        if (stream != NONE && m->domain_of[stream] != NONE && is_legacy(m, stream))
             used[m->domain_of[stream]] = true;
     }
     for (size_t s = 0; s < run->stream_count; s++)

@@ -22,7 +22,7 @@ void room_judge(struct making *m, struct active *active, uint32_t index)
     const struct work *work = &run->works[index];
     struct node *node = &m->replay->nodes[m->replay->node_of[index]];
     double filled = 0, left = 0; /* by works that go on, and by works that have just ended */
-    bool unknown = false, ended = false;
+    bool unknown = false, ended = false, in_turn = false;
     size_t kept = 0;
     for (size_t a = 0; a < active->count; a++) {
         const struct work *other = &run->works[active->works[a]];
@@ -35,6 +35,7 @@ void room_judge(struct making *m, struct active *active, uint32_t index)
         if (goes_on && (isnan(is->fills) || work->kind == WORK_COPY)) is->fills = 0;
         if (goes_on && (isnan(node->fills) || work->kind == WORK_COPY)) node->fills = 0;
         ended |= !goes_on;
+        in_turn |= !goes_on && work->kind == WORK_COPY && other->end >= work->begin - BEHIND_NS;
         if (!isnan(is->fills)) *(goes_on ? &filled : &left) += is->fills;
         else unknown = true;
     }
@@ -45,6 +46,15 @@ void room_judge(struct making *m, struct active *active, uint32_t index)
     if (work->kind == WORK_KERNEL && node->fills > 1 - filled)
         node->fills = filled < 0.95 ? (float)(1 - filled) : 0.05F;
     struct tie *way = way_of(m->replay, m->replay->node_of[index]);
+    if (in_turn && node->rest + way->delay > BEHIND_NS) { /* it came earlier than it began */
+        const struct call *call = &run->calls[work->call];
+        uint32_t *takes = &m->replay->nodes[way->from].takes;
+        const int32_t usual = way->kind == TIE_ENQUEUE ? STAGED_NS : LAUNCH_NS;
+        if (node->rest > BEHIND_NS) node->rest = BEHIND_NS;
+        way->delay = usual - node->rest;
+        if (*takes > WAIT_NS && time_unpack(*takes) < call->end - call->begin) *takes = WAIT_NS;
+        return;
+    }
     const int64_t rest =
         node->rest > way->delay + node->rest ? node->rest : way->delay + node->rest;
     if (rest <= SOON_NS || node->pageable) return;
