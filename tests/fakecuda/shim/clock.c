@@ -1,7 +1,8 @@
 /*
  * The preload library's clock under the simulated GPU's virtual one (driver/clock.h):
- * CLOCK_MONOTONIC is the calling thread's virtual time, and there is no counter. All else of the
- * library is as it is.
+ * CLOCK_MONOTONIC is the calling thread's virtual time, and there is no counter. Each thread has a
+ * processor of its own, and waits by asking again and again: its processor time is the same. All
+ * else of the library is as it is.
  */
 #include <time.h>
 
@@ -27,7 +28,8 @@ void custream_virtual_clock(cs_u64 (*clock)(void)) { now = clock; }
 
 int __wrap_clock_gettime(clockid_t which, struct timespec *to)
 {
-    if (which != CLOCK_MONOTONIC) return __real_clock_gettime(which, to);
+    if (which != CLOCK_MONOTONIC && which != CLOCK_THREAD_CPUTIME_ID)
+        return __real_clock_gettime(which, to);
     const cs_u64 ns = now();
     *to = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
     return 0;
