@@ -1,8 +1,10 @@
 """Each finding in a trace that was made to have it, with the gain that its twin shows, where the program is mended; and not in that twin."""
+import json
 import re
 
 import pytest
 
+from tests.handmade import custream
 from tests.tracestory import LEGACY, MAIN, Story
 
 MS = 1000  # microseconds
@@ -380,3 +382,14 @@ def test_the_page_has_every_finding(root):
     for part in re.split(r"^## ", page, flags=re.M)[1:]:
         for word in ("**Found**", "**Not known**", "**Gain**", "**Remedy**"):
             assert word in part, part.splitlines()[0]
+
+
+@pytest.mark.parametrize("queues, found", [(None, True), (4, True), (11, True), (12, False), (32, False)])
+def test_the_trace_says_how_many_hardware_queues_there_are(tmp_path, queues, found):
+    told, _ = hardware_queues(mended=False)
+    path = tmp_path / "story.json"
+    path.write_text(told.text().replace('"clock_error_ns"', f'"max_connections":{queues},"clock_error_ns"' if queues else '"clock_error_ns"'), encoding="utf-8")
+    tables = json.loads(custream("report", "--json", path).stdout)["tables"]
+    evidence = [row["evidence"] for row in tables["findings"] if row["id"] == "CS111"]
+    assert bool(evidence) == found and all(f"more than {queues or 8} streams" in text for text in evidence)
+    assert any(row["cause"] == "hardware_queue" for row in tables["idle"]) <= found

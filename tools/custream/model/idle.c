@@ -31,6 +31,7 @@ struct making {
     const struct hold *holds;
     struct thread_ranges ranges;
     uint32_t *streams_used; /* by device */
+    uint32_t queues;        /* between the host and each device */
     int64_t *ended;         /* the latest end of the thread's calls up to this one, by place in
                                run->thread_calls */
     struct times no_works,
@@ -207,9 +208,9 @@ static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last,
         tail(m, device, next, begin, end,
             work->kind == WORK_COPY && before->kind == WORK_COPY && work->way == before->way
                 ? CAUSE_COPY_ENGINE
-            : kernel_fills(run, before) >= 1            ? CAUSE_DEVICE_FULL
-            : m->streams_used[device] > HARDWARE_QUEUES ? CAUSE_HARDWARE_QUEUE
-                                                        : CAUSE_UNKNOWN);
+            : kernel_fills(run, before) >= 1      ? CAUSE_DEVICE_FULL
+            : m->streams_used[device] > m->queues ? CAUSE_HARDWARE_QUEUE
+                                                  : CAUSE_UNKNOWN);
     }
 }
 
@@ -229,7 +230,8 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
     struct making m = {.idles = idles,
         .run = run,
         .holds = holds,
-        .streams_used = array_zeros(run->device_count, sizeof *m.streams_used)};
+        .streams_used = array_zeros(run->device_count, sizeof *m.streams_used),
+        .queues = run_queues(run)};
     for (size_t s = 0; s < run->stream_count; s++)
         m.streams_used[run->streams[s].device] += run->streams[s].works != 0;
     times_make(&m.no_works, run, works_lost, run->work_count);

@@ -349,6 +349,8 @@ uint32_t run_count(const struct run *run, const char *path, uint32_t otherwise)
     return number >= 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
+uint32_t run_queues(const struct run *run) { return run_count(run, "metadata.max_connections", 8); }
+
 double run_cut_seconds(const struct run *run)
 {
     return run_fact(run, "metadata.cut.from_ns") ? run_number(run, "metadata.cut.seconds", 0) : 0;

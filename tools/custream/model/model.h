@@ -318,9 +318,10 @@ struct cause_info {
 };
 extern const struct cause_info cause_info[CAUSES];
 
-/* Queues between the host and a GPU: the default of CUDA_DEVICE_MAX_CONNECTIONS. If there are more
- * streams, some share a queue, and work waits behind the work of another stream. */
-enum { HARDWARE_QUEUES = 8 };
+/* Returns how many queues there were between the host and each GPU: CUDA_DEVICE_MAX_CONNECTIONS, or
+ * 8, its default, if the trace does not say. If there are more streams, some share a queue, and work
+ * waits behind the work of another stream. */
+uint32_t run_queues(const struct run *run);
 
 /* The longest time that work may take to begin once nothing holds it (docs/report.md). Launches
  * take up to 10 us, waits between streams up to 5. */

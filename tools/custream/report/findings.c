@@ -42,7 +42,7 @@ const struct rule rules[] = {
         .remedy = "make them once and use them again; destroy them at the end"},
     {"CS111", "more streams had work at once than there are hardware queues", look_hardware_queues,
         PRICED,
-        .remedy = "use at most 8 streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32",
+        .remedy = "use fewer streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32",
         .experiment = {.words = "no queues"}},
     {"CS112", "priorities without effect", look_priorities, ANYWAY,
         .remedy =

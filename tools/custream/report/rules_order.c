@@ -121,7 +121,8 @@ void look_hardware_queues(struct findings *to)
     enum { SOON_NS = 20000 }; /* work whose end made room ended up to so long before */
     const struct run *run = &to->of->run;
     struct tallies devices = {0};
-    if (!to->replay || run->stream_count <= HARDWARE_QUEUES) return;
+    const uint32_t queues = run_queues(run);
+    if (!to->replay || run->stream_count <= queues) return;
     struct groups works = GROUPS(run->stream_count, run->works, run->work_count, stream);
     uint32_t *next = array_zeros(run->stream_count, sizeof *next);
     memcpy(next, works.begins, run->stream_count * sizeof *next);
@@ -129,16 +130,15 @@ void look_hardware_queues(struct findings *to)
         const struct work *work = &run->works[i];
         const struct hold *hold = &to->of->holds[i];
         const uint32_t device = work_device(run, work);
-        if (replay_is_late(to->replay, i) && streams_with_work(to->of, &works, next, device,
-                                                 work->begin - SOON_NS) > HARDWARE_QUEUES)
+        if (replay_is_late(to->replay, i) &&
+            streams_with_work(to->of, &works, next, device, work->begin - SOON_NS) > queues)
             tally_add(tally_of(&devices, device), work->begin - later(hold->enqueued, hold->ready));
     }
-    _Static_assert(HARDWARE_QUEUES == 8, "as the text says");
     for (size_t d = 0; d < devices.count; d++)
         finding(to, OF(DEVICE, (uint32_t)devices.rows[d].key), TIMES(devices.rows[d].times),
-            "work was ready and had room, and waited while more than 8 streams had work, at most "
+            "work was ready and had room, and waited while more than %u streams had work, at most "
             "for %s",
-            SHOWN(UNIT_NS, devices.rows[d].longest));
+            queues, SHOWN(UNIT_NS, devices.rows[d].longest));
     tallies_free(&devices);
     groups_free(&works);
     free(next);
