@@ -57,7 +57,8 @@ static bool member_take(struct check *check, struct json *json)
     return good;
 }
 
-/* Judges the header. False: a breach, or no trace of ours, as check->state then says. */
+/* Judges the header. False: the header has a breach, or check->state says why it is no trace of
+ * ours. */
 static bool header_judge(struct check *check, const struct json *json)
 {
     const char *tool = cJSON_GetStringValue(member_of(member_of(check->whole, "metadata"), "tool"));

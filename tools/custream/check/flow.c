@@ -5,7 +5,7 @@
 
 #define LINE(number) ((unsigned long long)(number))
 
-/* Orders flow ends: rows before slices with a bind_id; by id, then s, t, f, then by line. */
+/* Orders flow ends: those of rows before those of slices; then by id, by s, t, f, and by line. */
 static const char phases[] = "stf";
 COMPARES(flow_compare, struct flow_end,
     ORDER(a->bound, b->bound) ?: ORDER(a->id, b->id)
@@ -17,11 +17,12 @@ static void flow_judge_place(struct check *check, const struct flow_end *end)
     const int64_t ts = end->ts;
     const struct slice *slice = NULL;
     if (end->bound) return;
-    /* Of the slices that start then, the one on the lowest line. */
+    /* Of the slices that begin at `ts`, the one on the lowest line. */
     for (size_t at = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts < ts);
         at < lane->count && lane->slices[at].ts == ts; at++)
         if (!slice || lane->slices[at].line < slice->line) slice = &lane->slices[at];
-    /* The last slice may have ended before: the one around `ts` stands a few places before it. */
+    /* The last slice that begins before `ts` may have ended by `ts`. The slice around `ts` then
+     * stands a few places earlier in the lane. */
     size_t behind = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts <= ts);
     for (int steps = 0; !slice && behind-- > 0 && steps < 4096; steps++)
         if (lane->slices[behind].end > ts) slice = &lane->slices[behind];
@@ -33,8 +34,8 @@ static void flow_judge_place(struct check *check, const struct flow_end *end)
             LINE(slice->line));
 }
 
-/* Judges that a flow has an s before this end. `start`: the flow's s, or NULL. In a window of a
- * trace, the slice with flow_out may lie outside. */
+/* Judges that a flow has an s before this end. `start`: the flow's s, or NULL. In a file with only
+ * a window of a trace, the slice with flow_out may lie outside the window. */
 static void flow_judge_order(
     struct check *check, const struct flow_end *start, const struct flow_end *end, bool complete)
 {

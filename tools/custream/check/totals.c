@@ -127,9 +127,9 @@ static bool arrows_agree(const struct judged *j, uint64_t foreign)
         LINE(arrows), LINE(here));
 }
 
-/* Counts the launches on one stream that have no work although a later call has work. For `least`
- * only later calls of the same thread count, which the recorder met in this order; for `most` later
- * calls of any thread count, as far as times tell. */
+/* Counts the launches on one stream that have no work although a later call has work. *least: the
+ * later call is of the same thread, so the recorder met the two in this order. *most: the later
+ * call is of any thread, and times tell the order only about. */
 static void passed_on_stream(
     const struct call *from, const struct call *end, uint64_t *least, uint64_t *most)
 {
@@ -404,8 +404,8 @@ static void gpu_make(cJSON *totals, const struct check *check)
 }
 
 /* Adds the totals of a part. `before`: the totals of the part before this one, or NULL; `last`: the
- * totals that this part's last flush wrote, or NULL. When a part begins, the oldest part is
- * deleted, so only `last` counts the part that was deleted then. */
+ * totals that this part's last flush wrote, or NULL. `before` does not count the part that was
+ * deleted when this part began; `last` does. */
 static void part_make(cJSON *totals, struct check *check, const cJSON *before, const cJSON *last)
 {
     static const char *const of_deleted[] = {"parts_deleted", "recorded_in_deleted_parts"};

@@ -185,7 +185,7 @@ void comparison_end(struct comparison *of)
                 qsort(values->values, values->count, sizeof *values->values, by_size);
         }
     for (int side = 0; side < SIDES; side++) {
-        /* In runs without the GPU its span is 0. */
+        /* A GPU's span is 0 in runs that do not have this GPU. */
         for (size_t d = 0; d < of->device_count; d++) {
             struct device_times *device = &of->devices[d];
             while (device->counts[side] < of->side_runs[side])
@@ -240,12 +240,13 @@ struct device_run device_middle(
     return device->sides[side][middle(of, side)];
 }
 
-/* With 4 runs a side, is_apart(by 1) is true by chance once in 100 times; with 6, once in 300. */
+/* The runs that each side needs for a sure verdict. With 4 runs a side, is_apart(by 1) is true by
+ * chance once in 100 times; with 6, once in 300. */
 enum { RUNS_ENOUGH = 4 };
 
 /* Whether all runs of the slower side lie above those of the faster side, by more than `by` times
- * the faster side's spread. A disturbance makes a run longer, so of the faster side the longest
- * runs are left out: half of its runs beyond RUNS_ENOUGH. */
+ * the faster side's spread. A disturbance makes a run longer, so the longest runs of the faster
+ * side are left out: half as many as it has beyond RUNS_ENOUGH. */
 static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
 {
     const enum side faster = entry_change(of, entry) > 0 ? BEFORE : AFTER,

@@ -99,8 +99,9 @@ static inline const char *comparison_text(const struct comparison *comparison, t
 /* To be called after the last run. */
 void comparison_end(struct comparison *comparison);
 
-/* A row's values on a side. `value`: the median over the side's runs, of an even number the lower
- * of the two in the middle; NAN: a run does not know it. times: how often in a run, on average. */
+/* A row's values on a side. `value`: the median over the side's runs (of an even number, the lower
+ * of the two middle ones); NAN: not known in one of the runs. times: how often in a run, on
+ * average. */
 struct entry_side {
     double value, lowest, highest, times, mean;
 };

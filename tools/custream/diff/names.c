@@ -103,7 +103,7 @@ static const char *stream_known_as(const struct names *names, const char *name)
 
 /* --- rows --- */
 
-/* Puts "WORK on STREAM". WORK may have " on " in it too: a stream's name follows the right one. */
+/* Puts "WORK on STREAM". WORK may contain " on " too. The " on " before a stream's name counts. */
 static void put_work(struct line *to, const struct names *names, const char *text)
 {
     static const char on[] = " on ";

@@ -59,8 +59,9 @@ static struct walls walls_of(const struct table *runs, enum side side)
     return found;
 }
 
-/* Says first how much faster or slower the program is, if no run of one side is as long as one of
- * the other, and what a finding that is gone or new was worth. Returns whether it is. */
+/* Says how much faster or slower the program is, and what a finding that is gone or new is worth.
+ * False: nothing is said, as not every run of one side is at least 1.1 times as long as every run
+ * of the other. */
 static bool speed_put(FILE *file, const struct print *print, const struct table *runs)
 {
     const double much = 1.1;

@@ -1,7 +1,7 @@
-/* Finds the causes of a gap, the idle time before a piece of work. Until that work was enqueued,
- * the cause is the host. Then the cause is what the work had to wait for on the GPU. After that,
- * for up to LATENCY_NS, the cause is the last of these obstacles, the launch, or what ran last on
- * the device. The rest has no known cause, unless the work waited for an edge of its graph. */
+/* Splits a gap, a device's idle time before a piece of work, by cause. Until the work was enqueued,
+ * the cause is the host. From then on, as long as something on the GPU held the work, the cause is
+ * that obstacle. For up to LATENCY_NS more, the cause is the obstacle, the launch, or what ran last
+ * on the device. The rest has no known cause, unless the obstacle was an edge of a graph. */
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
@@ -12,9 +12,8 @@ const char *const doing_word[DOINGS] = {[DOING_NOTHING_KNOWN] = "unknown",
     [DOING_CALL] = "in a call"};
 
 enum {
-    SAME_NS = 2000, /* two ends this near are one moment on two clocks */
-    LOST_FEW =
-        100, /* up to one in so many calls or works may be lost before causes count as unknown */
+    SAME_NS = 2000, /* two clocks may tell one moment with this difference */
+    LOST_FEW = 100, /* causes are still told if at most one in so many calls or works is lost */
 };
 
 /* Spans of time, in order, that do not touch. */
@@ -48,8 +47,8 @@ static uint64_t calls_lost(const struct loss *loss) { return loss->calls; }
 
 COMPARES(by_size, uint64_t, ORDER(*a, *b))
 
-/* Returns the size of the largest loss in whose time causes are still told. Added up, the losses up
- * to this size are at most one in LOST_FEW of `all`, the number in the trace. */
+/* Returns the size of the largest loss that counts as small: causes are told in its time, too. All
+ * small losses together are at most one in LOST_FEW of `all`, the calls or works in the trace. */
 static uint64_t few_lost(
     const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
 {
@@ -60,7 +59,7 @@ static uint64_t few_lost(
     if (count) qsort(sizes, count, sizeof *sizes, by_size);
     while (small < count && sizes[small] <= all / LOST_FEW - sum) sum += sizes[small++];
     while (small && small < count && sizes[small - 1] == sizes[small])
-        small--; /* losses of one size count all, or none */
+        small--; /* losses of equal size are all small, or none is */
     const uint64_t few = small ? sizes[small - 1] : 0;
     free(sizes);
     return few;
@@ -81,7 +80,7 @@ static void times_make(struct times *times, const struct run *run,
     }
 }
 
-/* Whether `at` lies in one of the times. *until is set to when that changes, if earlier. */
+/* Whether `at` lies in one of the times. Lowers *until to when the answer changes. */
 static bool times_have(const struct times *times, int64_t at, int64_t *until)
 {
     const size_t first = FIRST_NOT(i, 0, times->count, times->rows[i].end <= at);
@@ -196,14 +195,14 @@ static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last,
     if (ready > begin) add(m, device, next, begin, ready, hold->cause), begin = ready;
     const int64_t returned = run->calls[work->call].end;
     if (returned > begin && hold->cause != CAUSE_GRAPH_EDGE &&
-        ready < returned) { /* the call itself took so long */
+        ready < returned) { /* the work was ready before its call returned */
         const int64_t until = returned < end ? returned : end;
         if (until > begin) add(m, device, next, begin, until, CAUSE_LAUNCH), begin = until;
         tail(m, device, next, begin, end, CAUSE_LAUNCH);
     } else if (ready > enqueued && ready >= ended - SAME_NS)
         tail(m, device, next, begin, end, hold->cause);
     else if (returned >= ended - LATENCY_NS) tail(m, device, next, begin, end, CAUSE_LAUNCH);
-    else { /* ready work did not run beside the work that ended last */
+    else { /* the work was ready, but did not begin beside the work that ended last */
         const struct work *before = &run->works[last];
         tail(m, device, next, begin, end,
             work->kind == WORK_COPY && before->kind == WORK_COPY && work->way == before->way

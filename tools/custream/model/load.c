@@ -75,8 +75,8 @@ static uint32_t thread_of(struct run *run, const struct trace_row *row)
     return thread;
 }
 
-/* Returns a stream of the table. Its index is found first: that may add a stream, which moves the
- * table. */
+/* Returns the stream of a row. Finding the stream's index may move the table, so the index is found
+ * first. */
 static struct stream *stream_row(struct run *run, const struct trace_row *row)
 {
     const uint32_t stream = stream_at(run, row->gpu, row_stream(row));
@@ -104,7 +104,7 @@ static void load_call(struct run *run, const struct trace_row *row)
     call.call = (enum cs_call) * at;
     const bool of_event = call_kind(&call) == CS_KIND_WAIT ||
                           (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
-    /* for waits too, as CU_EVENT_WAIT_EXTERNAL has the same value */
+    /* CU_EVENT_RECORD_EXTERNAL serves for waits too: CU_EVENT_WAIT_EXTERNAL has the same value */
     const char *flags = text_in(run, row_word(row, KEY_FLAGS)), /* "EXTERNAL (1)" */
         *number = strrchr(flags, '(');
     call.external =
@@ -119,7 +119,7 @@ static void load_call(struct run *run, const struct trace_row *row)
     if (call_kind(&call) == CS_KIND_MEMOP) call.what = row_word(row, KEY_ADDRESS);
     call.captured = row_number(row, KEY_CAPTURED, 0);
     call.awaited = call.work != 0;
-    /* another tool's trace may lack process_name, which else tells the pid */
+    /* the row process_name tells the pid, but another tool's trace may lack it */
     if (!run->ours && !run->pid) run->pid = (uint32_t)row_number(row, KEY_PID, 0);
     call.shape = shape_of(run, row);
     ADD(run, call, call);
@@ -168,7 +168,7 @@ static void load_work(struct run *run, const struct trace_row *row, enum work_ki
     ADD(run, work, work);
 }
 
-/* A range that is longer than a part is cut in each part. */
+/* Returns how a row's range is cut: the end of a part cuts each range that is open then. */
 static enum cs_cut cut_of(const struct run *run, const struct trace_row *row)
 {
     const text key = row_word(row, KEY_CUT), note = row_word(row, KEY_NOTE);
@@ -192,7 +192,7 @@ uint32_t run_open_range(const struct run *run, const struct trace_row *row)
                : NONE;
 }
 
-/* Loads the begin or the end of a process's range: two rows with the same id. */
+/* Loads one end of a process's range. The rows of the begin and the end have the same id. */
 static void load_range_end(struct run *run, const struct trace_row *row, bool begins)
 {
     if (row_word(row, KEY_CAT) != run->loading->words[WORD_RANGE]) return;
@@ -413,8 +413,8 @@ static bool is_merged(void *of)
     return run->loading->merged;
 }
 
-/* Whether custream merge did not make the file: the GPUs and facts of a merge belong to several
- * runs. */
+/* Whether the file is of one run. A file of custream merge is not: its GPUs and facts belong to
+ * several runs. */
 static bool single(const struct run *run, char error[256])
 {
     if (!run->loading->merged) return true;
@@ -474,7 +474,7 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
             run->pid, pid);
         loaded = false;
     }
-    /* A part that was read before would count twice. Other tools' files do not tell their part. */
+    /* No part may be read twice. Only custream's own files tell which part they are. */
     for (size_t i = 0; run->ours && run->base && loaded && i < run->part_count; i++) {
         loaded = run->parts[i].number != part.number;
         if (!loaded && part.number)

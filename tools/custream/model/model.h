@@ -37,7 +37,8 @@ struct groups {
     uint32_t *members;
 };
 
-/* Sorts rows into groups below group_count, by the uint32_t at `offset` in each; NONE: no group. */
+/* Sorts rows into groups. The uint32_t at `offset` in a row is the number of its group, below
+ * group_count; NONE: the row is in no group. */
 struct groups groups_make(
     size_t group_count, const void *rows, size_t row_count, size_t size, size_t offset);
 #define GROUPS(group_count, rows, row_count, member) \
@@ -56,9 +57,9 @@ struct call {
     text name;
     enum cs_call call : 24; /* CS_CALL_NONE: the call is not in the call table */
     bool captured : 1;      /* the call was captured into a graph */
-    bool awaited : 1;       /* the call has a correlation: GPU work is to come of it */
+    bool awaited : 1;       /* the call has a correlation: it was to make GPU work */
     bool ended : 1;         /* the trace has GPU work of the call, maybe only in `sampled` */
-    bool elsewhere : 1;     /* graphs, launches or other processes record its event, too */
+    bool elsewhere : 1;     /* a graph, a launch or another process records the call's event, too */
     bool external : 1; /* the call has an event, but what it records or waits for is not known */
     uint32_t what;     /* an event's number, a LAUNCH's kernel name, a MEMOP's address; 0 */
     uint32_t shape;    /* a launch's shape in run->shapes, if the launch's own row tells it; NONE */
@@ -132,8 +133,8 @@ struct clock {
 /* Own code that takes longer is a pause of the thread, and not a launch's own work. */
 enum { OWN_CODE_NS = 200000 };
 
-/* A pause before a call whose thread read its processor time there. Between `low` and `high` ns of
- * it the thread was on a processor. In the rest it waited for something that is no call of CUDA. */
+/* A pause before a call at whose begin the thread's processor time was read. For `low` to `high` ns
+ * of the pause the thread was on a processor. For the rest it waited for something outside CUDA. */
 struct pause {
     uint32_t call;
     int64_t low, high;
@@ -224,7 +225,8 @@ struct run {
     bool ours;              /* custream wrote the files */
     struct trace_left left; /* rows of other tools' files that were left out */
     bool cut;               /* a file ends inside an event: the process was killed while writing */
-    int64_t last_bytes; /* bytes at the end of a plain file to read, besides its header; 0: all */
+    int64_t last_bytes; /* how many bytes to read at the end of a plain file, besides its header; 0:
+                           the whole file */
     bool end_only;      /* a file was longer than last_bytes, so only its end was read */
     text program;       /* the process's name */
     uint32_t pid;
@@ -294,15 +296,15 @@ static inline uint32_t work_device(const struct run *run, const struct work *wor
 
 /* --- order --- */
 
-/* The obstacles of each piece of GPU work follow from the order in which the host enqueued it. They
- * are exact: a stream's order, events and the legacy default stream are rules of CUDA ("Stream
+/* The obstacles of a piece of GPU work follow from the order in which the host enqueued all work.
+ * This is exact: a stream's order, events and the legacy default stream are rules of CUDA ("Stream
  * Synchronization Behavior", CUDA Runtime API; cuStreamWaitEvent, CUDA Driver API). */
 /* The cause of an idle device or of late work. cause_info has a row for each. */
 enum cause {
     CAUSE_HOST,           /* the host had not enqueued the work */
-    CAUSE_LAUNCH,         /* enqueued, and nothing held it: the launch's own way to the GPU */
+    CAUSE_LAUNCH,         /* nothing held the enqueued work: the launch's own way to the GPU */
     CAUSE_EVENT,          /* a wait for an event's record */
-    CAUSE_LEGACY,         /* the legacy default stream alone */
+    CAUSE_LEGACY,         /* the order that the legacy default stream makes */
     CAUSE_ORDER,          /* earlier work on the same stream */
     CAUSE_HOST_FUNCTION,  /* an earlier host function on the same stream */
     CAUSE_MEMORY_VALUE,   /* cuStreamWaitValue: a value in memory */
@@ -319,8 +321,8 @@ struct cause_info {
 extern const struct cause_info cause_info[CAUSES];
 
 /* Returns how many queues there were between the host and each GPU: CUDA_DEVICE_MAX_CONNECTIONS, or
- * 8, its default, if the trace does not say. If there are more streams, some share a queue, and work
- * waits behind the work of another stream. */
+ * 8, its default, if the trace does not say. If there are more streams, some share a queue, and
+ * work waits behind the work of another stream. */
 uint32_t run_queues(const struct run *run);
 
 /* The longest time that work may take to begin once nothing holds it (docs/report.md). Launches
@@ -345,7 +347,7 @@ struct hold *order_make(const struct run *run);
 
 /* --- idle time --- */
 
-/* The doings of the thread that enqueued the next work, during an idle piece. */
+/* The activities, during a piece of idle time, of the thread that enqueued the next work. */
 enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL, DOINGS };
 extern const char *const doing_word[DOINGS]; /* "own code" */
 
@@ -367,7 +369,8 @@ static inline uint32_t idle_thread(const struct run *run, const struct idle *idl
 struct idles {
     struct idle *rows; /* in order of device, then time */
     size_t count, capacity;
-    struct span { /* from first to last work, equal without work; busy: ns in which any work ran */
+    struct span { /* begin, end: of the first and the last work, equal if there is none; busy: ns in
+                     which any work ran */
         int64_t begin, end, busy;
     } *devices;
 };

@@ -1,7 +1,7 @@
-/* The obstacles of work, found in one pass over the calls in the order in which the host made them.
- * The pass tracks what each stream still has before it. A stream's own order, events, host
- * functions and the legacy default stream hold new work until a known moment, since the trace has
- * the ends of everything. */
+/* Finds the obstacles of work, in one pass over the calls in the order in which the host made them.
+ * The pass keeps, for each stream, until when new work is held: by the stream's own order, by
+ * events, by host functions and by the legacy default stream. These moments are known, since the
+ * trace has the ends of everything. */
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
@@ -90,7 +90,8 @@ static struct point barrier(const struct order *o, uint32_t stream)
     return p;
 }
 
-/* Notes that something was enqueued, for which the barrier's other side has to wait. */
+/* Notes a point of the stream. The legacy default stream has to wait for points of blocking
+ * streams, and blocking streams for those of the legacy default stream. */
 static void enqueue(struct order *o, uint32_t stream, struct point p)
 {
     const struct front *front = &o->fronts[stream];
@@ -131,8 +132,9 @@ static void hold_work(
     consider(&p, front->own, work->begin);
     consider(&p, front->event, work->begin);
     consider(&p, legacy, work->begin);
-    /* Work that began later than all known moments explain may have waited for a value in memory:
-     * on its own stream, in front of its event, or in front of what the legacy order holds. */
+    /* Work that began later than its known obstacles explain may have waited for a value in memory.
+     * That wait was on the work's own stream, before the event for which the work waited, or before
+     * what the legacy default stream puts in front of the work. */
     const int64_t begin = work->begin;
     const struct value *event = &front->event.value;
     const bool late = begin - (p.at > call->begin ? p.at : call->begin) > LATENCY_NS;

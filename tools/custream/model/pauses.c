@@ -1,6 +1,7 @@
 /* Pauses: own code of a thread between two calls, and how much of it was on a processor. The trace
  * has the thread's processor time only at the edges of long pauses and long calls (docs/trace.md).
- * What it used from one reading to the next is the pause's, less what it used between them. */
+ * Of the processor time from one reading to the next, the pause used what is left after the calls
+ * and the short own code between the readings. */
 #include "tools/custream/model/load.h"
 #include "tools/custream/model/views.h"
 
@@ -21,11 +22,12 @@ static int64_t between(int64_t least, int64_t ns, int64_t most)
     return ns < least ? least : ns > most ? most : ns;
 }
 
-/* A thread from its last reading on. */
+/* What a thread did since the last reading of its processor time. */
 struct since {
     int64_t cpu;   /* the reading; -1: none yet */
-    int64_t other; /* ns in calls and in short own code since then */
-    int64_t sure;  /* what of it was on a processor: all but calls that may have waited */
+    int64_t other; /* ns in calls and in short own code since the reading */
+    int64_t sure; /* the part of `other` that was surely on a processor: all but calls that may have
+                     slept */
 };
 
 static void since_passes(struct since *since, int64_t ns, bool sure)
@@ -35,14 +37,15 @@ static void since_passes(struct since *since, int64_t ns, bool sure)
     if (sure) since->sure += ns;
 }
 
-/* Whether the thread may have slept in the call: it waits, it is long, or it copies and blocks. */
+/* Whether the thread may have slept in the call: the call is long, or waits. */
 static bool may_sleep(const struct call *call)
 {
     enum { LONG_NS = 20000 };
     return call->end - call->begin > LONG_NS || call_waits(call);
 }
 
-/* Takes the next reading of the thread if it was made at this time. */
+/* Takes the thread's next reading, if it was made at `at`. *used: the processor time since the
+ * reading before; -1: there is none. */
 static bool clock_take(const struct run *run, size_t *next, const struct call *call, int64_t at,
     struct since *since, int64_t *used)
 {

@@ -1,5 +1,5 @@
-/* Plays a run's graph: nodes begin when all that they are tied to lets them, in order of time, and
- * work also when the device has room. */
+/* Plays a run's graph, in order of time. A node begins when all its ties allow it; work also needs
+ * room on the device. */
 #include "tools/custream/model/replay_inside.h"
 
 #include <math.h>
@@ -51,14 +51,13 @@ static struct due due_pop(struct replay *r)
 enum { RUNNING = 128 };
 /* The room of one device. */
 struct room {
-    int64_t engine[CS_WAY_COUNT]; /* when the copy in this direction ends */
+    int64_t engine[CS_WAY_COUNT]; /* by direction: when the last copy ends */
     struct running {
-        int64_t leaves; /* when its last blocks leave room */
+        int64_t leaves; /* when the kernel's last blocks leave room */
         double fills;
     } running[RUNNING];
     size_t count;
-    /* kernels for which there was no room, in the order in which they came: waiting[first .. end)
-     */
+    /* kernels that wait for room, in the order in which they came: waiting[first .. end) */
     uint32_t *waiting;
     size_t first, end, capacity;
 };
@@ -100,7 +99,8 @@ static bool launches(const struct call *call)
     return call_kind(call) == CS_KIND_LAUNCH || call_kind(call) == CS_KIND_SET;
 }
 
-/* Whether a change is about this call: by its place, and if the change has a time, by that. */
+/* Whether a change is about this call. The call's thread or stream decides, and if the change has a
+ * time, also the call's begin. */
 static bool concerns(const struct change *c, const struct call *call)
 {
     if (c->from != c->to && (call->begin < c->from || call->begin > c->to)) return false;
@@ -108,7 +108,7 @@ static bool concerns(const struct change *c, const struct call *call)
            c->place == (c->where == OF_THREAD ? call->thread : call->stream);
 }
 
-/* Whether the call is a small copy, or waits for one as the call before may have asked for. */
+/* Whether the call is a small copy, or a synchronisation, which may wait for a small copy. */
 static bool copies_little(const struct replay *r, const struct call *call)
 {
     enum { LITTLE = 64 << 10 };
@@ -166,7 +166,7 @@ static int64_t gap_of(const struct replay *r, const struct node *node, const str
 {
     if (node->kind != NODE_CALL || !node->gap) return 0;
     const int64_t gap = time_unpack(node->gap);
-    if (node->woken) return 0; /* it waited for another thread: the tie to that says how long */
+    if (node->woken) return 0; /* the tie TIE_WAKE tells how long the thread waited */
     const struct call *call = &r->run->calls[node->subject];
     if (!concerns(c, call) || (c->from != c->to && call->begin == c->from)) return gap;
     if (c->host || (c->gaps && c->gaps[node->subject])) return 0;
@@ -182,7 +182,7 @@ static bool hurries(const struct node *node, const struct change *c)
     return (c->pinned && node->pageable) || (c->queues && node->late);
 }
 
-/* Returns the time between the end of all that a node is tied to and its begin. */
+/* Returns how long a node takes to begin once its ties allow it. */
 static int64_t before_of(const struct replay *r, const struct node *node, const struct change *c)
 {
     if (node->kind == NODE_CALL) return gap_of(r, node, c);
@@ -190,7 +190,7 @@ static int64_t before_of(const struct replay *r, const struct node *node, const 
     return hurries(node, c) ? least(node->rest, LAUNCH_NS) : node->rest;
 }
 
-/* Whether it drops ties at all. */
+/* Whether the change drops any tie. */
 static bool drops(const struct change *c)
 {
     return c->without || c->calls || c->pinned || c->free_calls;
@@ -248,8 +248,8 @@ struct play {
     int64_t last; /* the latest end so far */
 };
 
-/* Begins a node, if the device has room. False: it has none for this kernel; the device's due is
- * pushed for when it has. */
+/* Begins a node, if the device has room. False: there is no room for this kernel yet. Then a due of
+ * the device is pushed, for the time at which there is. */
 static bool node_begins(struct replay *r, struct play *play, uint32_t number, int64_t at)
 {
     const struct node *node = &r->nodes[number];

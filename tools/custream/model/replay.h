@@ -5,9 +5,8 @@
  *
  * Nodes are calls, returns of calls that wait, GPU work, host functions, and joins, which take no
  * time. A tie says that a node cannot begin before another one ended, and which rule of CUDA or of
- * the program says so. Times of calls, work and own code are those of the trace. Begins are made
- * anew, from the ties and from what the GPU has room for.
- */
+ * the program says so. Calls, work and own code take as long as in the trace. When they begin
+ * follows from the ties and from the room on the GPU. */
 #ifndef CS_MODEL_REPLAY_H
 #define CS_MODEL_REPLAY_H
 
@@ -16,8 +15,8 @@
 enum tie_kind {
     TIE_THREAD,        /* a thread's calls come one after the other, with its own code between */
     TIE_WAKE,          /* a thread that made no call went on when another thread's call ended */
-    TIE_ENQUEUE,       /* work begins after its call began: the only tie from a node's begin */
-    TIE_LAUNCH,        /* likewise, but the call had returned before the work began */
+    TIE_ENQUEUE,       /* work begins after its call began: only this tie is from a node's begin */
+    TIE_LAUNCH,        /* work begins after its call returned */
     TIE_STREAM,        /* a stream's order */
     TIE_EVENT,         /* cuStreamWaitEvent */
     TIE_LEGACY,        /* the legacy default stream and the blocking streams */
@@ -36,7 +35,7 @@ enum split {
     SPLIT_NONE,
     SPLIT_THREADS, /* each thread's work on a stream has a stream of its own */
     SPLIT_WORKS,   /* all kernels of a stream may run side by side */
-    SPLIT_COPIES,  /* copies of a stream have one of their own, each direction */
+    SPLIT_COPIES,  /* a stream's copies have a stream of their own for each direction */
 };
 
 /* A change of a run that is played again. All zeros: none. */
@@ -53,9 +52,9 @@ struct change {
     bool host;           /* calls and own code take no time; waits stay */
     enum { EVERYWHERE, OF_THREAD, OF_STREAM } where; /* which calls are changed */
     uint32_t place;                                  /* the thread or stream of these calls */
-    /* NULL, or flags: names of calls that take no time and wait for nothing, by text; calls before
-     * which own code takes no time, by index. Factors of the time of kernels, by their name's text.
-     */
+    /* NULL: none. calls: by the name's text, whether such calls take no time and wait for nothing.
+     * gaps: by call, whether own code before the call takes no time. scale: by the name's text, a
+     * factor for the time of kernels. */
     const bool *calls, *gaps;
     const float *scale;
     int64_t from, to;  /* only calls that begin in this time of the trace are changed; both 0:
@@ -72,8 +71,9 @@ struct replay *replay_make(const struct run *run, const struct hold *holds);
 struct replay *replay_split(const struct replay *whole, const struct hold *holds, enum split split);
 void replay_free(struct replay *replay);
 
-/* The parts of the longest path of a run. `subject` is the index of a call, of work or of a
- * callback; for OWN_CODE, of the call behind it; for LAUNCH and FULL, of the work or callback. */
+/* The parts of the longest path of a run. `subject` is the index of a call, a piece of work or a
+ * callback. For OWN_CODE and OUTSIDE it is the call behind them; for LAUNCH and FULL, the work or
+ * callback that begins. */
 enum path_part {
     PATH_WORK,
     PATH_CALL,
@@ -86,19 +86,20 @@ enum path_part {
     PATH_PARTS
 };
 typedef void path_step(void *of, enum path_part part, uint32_t subject, int64_t ns);
-/* Calls `step` for each stretch of the longest path, from the run's end to its begin. A stretch
- * that it shares with no other is what the whole run waited for. */
+/* Calls `step` for each stretch of the longest path, from the run's end to its begin. The run gets
+ * shorter only if a stretch of this path does. */
 void replay_path(struct replay *replay, path_step *step, void *of);
 
-/* Returns how long the changed run takes, from its first call to the end of all, in ns. A thread
- * with little of the GPU's work does not count: it may only go on as long as the others do. */
+/* Returns how long the changed run takes, in ns, from its first call to the end of everything that
+ * counts. A thread with little of the GPU's work does not count: it may only go on until the others
+ * end. */
 int64_t replay_length(struct replay *replay, const struct change *change);
-/* Returns the length without a change, which is played once only. */
+/* Returns the length without a change. The run is played for this only once. */
 int64_t replay_unchanged(struct replay *replay, bool unknown_fits);
-/* Returns how long what is played took when it was recorded. */
+/* Returns how long the played part of the run took when it was recorded. */
 int64_t replay_recorded(const struct replay *replay);
-/* Returns how many times longer the run's steady part is than what is played of a long run; 1: all
- * is played. */
+/* Returns the length of the run's steady part divided by that of the part of a long run that is
+ * played; 1: the whole run is played. */
 double replay_scale(const struct replay *replay);
 /* Whether the run has a kernel whose shape is not known. */
 bool replay_has_unknown(const struct replay *replay);

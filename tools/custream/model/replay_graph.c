@@ -72,9 +72,9 @@ struct lane *lane_get(struct making *m, uint32_t stream, uint32_t key)
     return &m->lanes[at];
 }
 
-/* Lanes of a stream whose copies have lanes of their own: KEY_IN for copies to the device, KEY_OUT
- * for those from it. Kernels wait for copies in, and copies out wait for kernels, as they do with
- * two buffers. */
+/* The lanes of a stream under SPLIT_COPIES: KEY_IN for copies to the device, KEY_OUT for copies
+ * from it, KEY_WORK for the rest. Kernels wait for copies in, and copies out wait for kernels, as
+ * in a program with two buffers. */
 enum { KEY_WORK, KEY_IN, KEY_OUT };
 
 uint32_t lane_key(const struct making *m, const struct call *call, const struct work *work)

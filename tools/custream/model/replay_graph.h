@@ -1,27 +1,28 @@
-/* The graph of a run while it is made (replay_make.c): its nodes and ties, and what each stream,
- * event, thread and context has last. */
+/* The graph of a run while replay_make.c makes it: its nodes and ties, and the last node so far of
+ * each stream, event, thread and context. */
 #ifndef CS_MODEL_REPLAY_GRAPH_H
 #define CS_MODEL_REPLAY_GRAPH_H
 
 #include "tools/custream/model/replay_inside.h"
 
-/* A stream of the run that is played: a stream of the recorded run, or a part of it. */
+/* A stream of the run that is played: a stream of the recorded run, or a part of such a stream. */
 struct lane {
-    uint32_t tail; /* the last node on it; NONE */
-    uint32_t gate; /* SPLIT_WORKS: the last node on it that is no kernel, or a wait; NONE */
+    uint32_t tail; /* the last node on the lane; NONE */
+    uint32_t gate; /* SPLIT_WORKS: the node for which the lane's next kernel waits, such as a copy;
+                      NONE */
     uint32_t next; /* the next lane of the same stream; NONE */
-    uint32_t key;  /* which part of the stream: a thread, a way of copies */
-    uint32_t stream, thread; /* thread: the last one that put work on it */
-    bool joined;             /* device_tail has its tail */
+    uint32_t key;  /* which part of the stream: lane_key() */
+    uint32_t stream, thread; /* thread: the last one that put a node on the lane */
+    bool joined;             /* device_tail includes the lane's tail */
 };
 
 struct making {
     struct replay *replay;
-    const struct replay *whole; /* the graph without a split, if this one has one; or NULL */
+    const struct replay *whole; /* the graph without a split; NULL: this graph has no split */
     const struct run *run;
     const struct hold *holds;
     enum split split;
-    int64_t *joins; /* by the subject of a JOIN: its end in the trace */
+    int64_t *joins; /* by a JOIN's subject: the join's end in the trace */
     size_t join_count, join_capacity;
     uint32_t *lane_of; /* by stream: its first lane; NONE */
     struct lane *lanes;
@@ -30,20 +31,20 @@ struct making {
     struct sides {
         uint32_t legacy, blocking; /* the last node of each side; NONE */
     } *domains;
-    uint32_t *device_tail; /* by device: a node that ends when the work of its lanes has, as far as
-                              they are `joined` */
+    uint32_t *device_tail; /* by device: a node that ends when the work of all its `joined` lanes
+                              has ended */
     uint32_t *thread_last; /* by thread: its last node; NONE */
     int64_t *thread_ended; /* by thread: the end of its last call in the trace */
     uint32_t *thread_next; /* by thread: the place in run->thread_calls of its next call */
-    uint32_t waker;        /* of the calls behind which their thread paused: the node of the
-                              one that ended last; NONE */
-    uint32_t waker_before; /* likewise, of the threads other than that one's; NONE */
-    struct numbers events; /* by event: the node at which its last record is reached */
-    struct numbers polled; /* calls that only asked, and were asked again */
+    uint32_t waker; /* the node of the call that ended last, of all calls behind which their thread
+                       paused; NONE */
+    uint32_t waker_before;   /* likewise, without the calls of waker's thread; NONE */
+    struct numbers events;   /* by event: the node at which its last record is reached */
+    struct numbers polled;   /* queries, by call, that the thread repeated soon */
     uint32_t *enqueues_last; /* by thread: its last call that puts work on a GPU; 0 */
     uint32_t calling;        /* the thread of the call that is taken now */
-    /* by thread: the end of its last call behind which it paused and did not compute; and of the
-     * last such call before its last pause */
+    /* paused: by thread, the end of its last call behind which it paused and did not compute.
+     * paused_before: what `paused` was before the thread's last pause. */
     int64_t *paused, *paused_before;
     bool *in_row; /* by call: it is in a row of launches that is worth a graph */
     text not_ready;
@@ -55,28 +56,28 @@ uint32_t node_add(struct making *m, enum node_kind kind, uint32_t subject);
 int64_t node_ended(const struct making *m, uint32_t number);
 /* Ties the newest node to an earlier one; NONE: to none. */
 void tie_add(struct making *m, uint32_t from, enum tie_kind kind, int64_t delay);
-/* Returns a node that ends when both have. The tie to b is of this kind. */
+/* Returns a node that ends when both a and b have ended. `kind`: of the tie to b. */
 uint32_t join_of(struct making *m, uint32_t a, uint32_t b, enum tie_kind kind);
 
 struct lane *lane_get(struct making *m, uint32_t stream, uint32_t key);
 /* Returns the key of the call's lane on its stream. `work`: its work; NULL: it has none. */
 uint32_t lane_key(const struct making *m, const struct call *call, const struct work *work);
-/* Returns the end of the other lane of the stream that work on this one needs; NONE. */
+/* Returns the tail of the stream's other lane for which work on this lane has to wait; NONE. */
 uint32_t lane_needed(struct making *m, uint32_t stream, uint32_t key);
-/* Whether it is the legacy default stream. */
+/* Whether the stream is a legacy default stream. */
 bool is_legacy(const struct making *m, uint32_t stream);
 /* Puts a node at the end of a lane, and tells the other side of the legacy default stream. */
 void lane_enqueue(struct making *m, uint32_t stream, struct lane *lane, uint32_t node);
-/* Returns a node that ends when everything on the stream so far has; NONE. Of a stream that is
- * split by threads: everything of the calling thread, if that has put something on it, or if it is
- * the default stream. */
+/* Returns a node that ends when everything on the stream so far has ended; NONE. Under
+ * SPLIT_THREADS only what the calling thread put there counts, if it put anything there, or if the
+ * stream is the legacy default stream. */
 uint32_t stream_tail(struct making *m, uint32_t stream);
 /* Returns the node that the legacy default stream's rule puts before work on this stream; NONE. */
 uint32_t barrier_of(const struct making *m, uint32_t stream);
 /* Brings device_tail up to date. */
 void devices_join(struct making *m);
 
-/* Returns the tie of work to its call, which is its last one. */
+/* Returns the tie of work to its call: the last of the work's ties. */
 struct tie *way_of(const struct replay *replay, uint32_t node);
 
 enum { ACTIVE = 256, SOON_NS = 20000 };
@@ -84,8 +85,8 @@ struct active {
     uint32_t works[ACTIVE]; /* works that may still run, or ended just before */
     size_t count;
 };
-/* Limits how much of its device a kernel fills to what was free when it began. Takes back its rest
- * if it began when another one made room: replaying finds that out by itself. */
+/* Limits how much of its device a kernel fills to what was free when the kernel began. Shortens the
+ * rest of work that began when other work made room: the replay finds this wait by itself. */
 void room_judge(struct making *m, struct active *active, uint32_t index);
 
 #endif

@@ -1,4 +1,4 @@
-/* Shared by replay_make.c and replay.c. */
+/* The finished graph of a run, for replay.c and for the files that make the graph. */
 #ifndef CS_MODEL_REPLAY_INSIDE_H
 #define CS_MODEL_REPLAY_INSIDE_H
 
@@ -7,11 +7,11 @@
 enum node_kind { NODE_CALL, NODE_RETURN, NODE_WORK, NODE_HOST_FUNCTION, NODE_JOIN };
 
 enum {
-    SKEW_NS = 5000,   /* as in order.c: what ended later than this did not hold a node */
+    SKEW_NS = 5000, /* as in order.c: what ended later than so long after a begin did not hold it */
     LAUNCH_NS = 3000, /* a launch's way to the GPU, if the trace does not show it */
-    BEHIND_NS = 1500, /* work begins so long behind other work, likewise */
+    BEHIND_NS = 1500, /* from the end of work to the begin of the next work, likewise */
     WAIT_NS = 2000,   /* a call that waits takes so long if there is nothing to wait for */
-    STAGED_NS = WAIT_NS + LAUNCH_NS, /* from such a call's begin to its work, likewise */
+    STAGED_NS = WAIT_NS + LAUNCH_NS, /* from a call's begin to work that begins before its return */
 };
 
 /* A time in 32 bits: nanoseconds up to two seconds, then microseconds. */
@@ -31,18 +31,18 @@ struct node {
     uint32_t ties;    /* the node's ties are replay->ties[ties .. the next node's ties) */
     union {
         struct {
-            uint32_t takes; /* CALL: its time, without what it waits */
-            uint32_t gap;   /* CALL: own code of its thread before it */
+            uint32_t takes; /* CALL: the call's time, without its wait */
+            uint32_t gap;   /* CALL: the time of its thread's own code before the call */
         };
         struct {
             float fills;  /* WORK: the part of the device's multiprocessors that it takes; NAN: not
                              known */
-            int32_t rest; /* WORK, HOST_FUNCTION: ns from the end of all ties to its begin */
+            int32_t rest; /* WORK, HOST_FUNCTION: ns from when all ties let it begin to its begin */
         };
     };
     enum node_kind kind : 8;
     bool pageable : 1; /* a copy of pageable memory, or its call or return */
-    bool woken : 1;    /* CALL: its thread waited for another one, as it has a tie TIE_WAKE */
+    bool woken : 1;    /* CALL: its thread waited for another thread; the node has a tie TIE_WAKE */
     bool in_row : 1;   /* CALL: it is in a row of launches that is worth a graph */
     bool outside : 1;  /* CALL: in the gap its thread waited for something outside CUDA */
     bool late : 1;     /* WORK: no tie and no full device explains when it began */
@@ -63,18 +63,18 @@ struct replay {
     size_t node_count, node_capacity;
     struct tie *ties;
     size_t tie_count, tie_capacity;
-    bool *counts;      /* by thread: its calls and their work are a part of the run's length */
+    bool *counts;      /* by thread: the run's length includes its calls and their work */
     uint32_t *node_of; /* by work: its node; NONE */
     uint32_t *first;   /* by node: the first tie from it; NONE */
     uint32_t call_begin,
         call_end; /* the calls that are played: run->calls[call_begin .. call_end) */
-    double scale; /* the steady part's length over that of these calls; 1: all */
+    double scale; /* the steady part's length divided by that of these calls; 1: all calls */
     int64_t begin, end, unexplained;
-    int64_t unchanged[2]; /* by `unknown_fits`: its length without a change; 0: not played yet */
+    int64_t unchanged[2]; /* by `unknown_fits`: the unchanged run's length; 0: not played yet */
     double pinned_rate;   /* bytes a ns of copies from and to pinned memory in this run */
-    /* while it is played */
-    int64_t *ready; /* by node: when its ties let it begin; then, its begin */
-    uint32_t *by;   /* by node: the tie that did so; NONE. NULL: nobody asks */
+    /* the state while the run is played */
+    int64_t *ready; /* by node: when its ties so far let it begin; later, its begin */
+    uint32_t *by;   /* by node: the tie that held it longest; NONE. NULL: no path is asked for */
     uint32_t last;  /* the node that ended last */
     uint32_t *left;
     struct due *due;

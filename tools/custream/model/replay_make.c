@@ -1,5 +1,5 @@
-/* Makes the graph of a run: one pass over its calls in the order in which the host made them, as
- * order.c does, with what each stream, event and thread has last. */
+/* Makes the graph of a run. One pass, like that of order.c, goes over the calls in the order in
+ * which the host made them. It keeps the last node so far of each stream, event and thread. */
 #include <math.h>
 
 #include "tools/custream/model/replay_graph.h"
@@ -7,9 +7,9 @@
 
 enum {
     WAKE_GAP_NS = 200000,   /* a thread that made no call for so long may have waited for another */
-    WAKE_NS = 500000,       /* it goes on so soon behind the end of the call that woke it */
-    LAUNCHES_IN_A_ROW = 20, /* so many are worth a graph */
-    LANES_EACH = 32,        /* of more lanes, all of a device are waited for together */
+    WAKE_NS = 500000,       /* a thread goes on so soon behind the end of the call that woke it */
+    LAUNCHES_IN_A_ROW = 20, /* so many launches are worth a graph */
+    LANES_EACH = 32,        /* with more lanes, a wait is tied to device_tail, not to each lane */
     HELD_NS = 20000,        /* an allocation that takes longer waited for the device */
     MOST_CALLS = 100000,    /* of a longer run, so many calls in its middle are played */
     PINNED_BYTES = 1 << 20, /* copies of so many bytes show the rate of pinned memory */
@@ -23,9 +23,9 @@ struct earlier {
     enum tie_kind kind;
 };
 
-/* Ties work or a host function to its call and to what is before it. What ended after it began did
- * not hold it. Its rest is split: the way of a launch to the GPU is the tie's to its call, and what
- * comes behind other work is the node's own. */
+/* Ties `node`, work or a host function, to its call and to `before`, but not to what ended after
+ * `begin`. Of the delay before `begin`, the tie to the call gets the launch's way to the GPU, and
+ * the node's `rest` gets what comes behind other work. */
 static void work_ties(struct making *m, uint32_t node, uint32_t call_node, int64_t begin,
     const struct earlier *before, size_t count)
 {
@@ -58,7 +58,7 @@ static void work_add(struct making *m, uint32_t index, uint32_t call_node,
         work_is_pageable(m->run, work);
     m->replay->node_of[index] = node;
     work_ties(m, node, call_node, work->begin, before, count);
-    if (m->whole) { /* how streams are split changes neither of the two */
+    if (m->whole) { /* a split of streams changes none of these */
         const struct node *was = &m->whole->nodes[m->whole->node_of[index]];
         m->replay->nodes[node].fills = was->fills;
         m->replay->nodes[node].rest = was->rest;
@@ -100,22 +100,22 @@ static void call_works(struct making *m, const struct call *call, uint32_t call_
     lane_enqueue(m, call->stream, &m->lanes[lane_at], all);
 }
 
-/* --- the host --- */
+/* --- calls --- */
 
-/* Leaves a call the time that it does not wait. */
+/* Shortens a call to at most `most`, the time that the call takes without its wait. */
 static void call_shorten(struct making *m, uint32_t call_node, int64_t most)
 {
     struct node *is = &m->replay->nodes[call_node];
     if (time_unpack(is->takes) > most) is->takes = time_pack(most);
 }
 
-/* Adds the return of a call that waits: behind the call, and behind nodes that it waited for, with
- * what it took to go on as their delay. */
+/* Adds the return of a call that waits, tied to the call and to the nodes for which it waited. The
+ * delay of the ties to these nodes is the time that the call then took to return. */
 static void return_add(struct making *m, uint32_t index, uint32_t call_node,
     const struct earlier *before, size_t count)
 {
     const struct call *call = &m->run->calls[index];
-    int64_t last = call->begin; /* the end of what it waited for longest */
+    int64_t last = call->begin; /* the last end of the nodes for which the call waited */
     for (size_t i = 0; i < count; i++) {
         const int64_t end = before[i].node == NONE ? INT64_MIN : node_ended(m, before[i].node);
         if (end > last && end <= call->end + SKEW_NS) last = end;
@@ -136,8 +136,8 @@ static uint32_t event_node(const struct making *m, uint32_t event)
     return event ? numbers_get(&m->events, event, NONE) : NONE;
 }
 
-/* Adds the wait for a whole context. Which one it is, is not in the trace: the call is not tied to
- * what other threads or other devices had done before it began. */
+/* Adds the wait for a whole context. The trace does not tell which context. So the call is not tied
+ * to what other threads enqueued and what had ended when the call began. */
 static void device_waits(struct making *m, uint32_t index, uint32_t call_node)
 {
     const struct call *call = &m->run->calls[index];
@@ -179,8 +179,8 @@ static void host_waits(struct making *m, uint32_t index, uint32_t call_node)
     device_waits(m, index, call_node);
 }
 
-/* Returns when all that the newest work is tied to had ended, but for its call: from then on its
- * call's time is its own. */
+/* Returns when everything to which the newest work is tied, except its call, had ended: from then
+ * on the call did not wait for other work. */
 static int64_t held_until(const struct making *m, uint32_t node, int64_t called)
 {
     const struct replay *r = m->replay;
@@ -190,7 +190,7 @@ static int64_t held_until(const struct making *m, uint32_t node, int64_t called)
     return called;
 }
 
-/* Adds the waits of a call that nobody asked for: a copy that blocks, memory that is freed. */
+/* Adds a wait that is not its call's purpose: in a copy that blocks, an allocation or a free. */
 static void other_waits(struct making *m, uint32_t index, uint32_t call_node)
 {
     const struct run *run = m->run;
@@ -228,7 +228,7 @@ static bool asks_same(const struct call *a, const struct call *b)
     return a->call == b->call && a->stream == b->stream && a->what == b->what;
 }
 
-/* Marks the queries of each loop that waits by asking: all but the last, which answers. */
+/* Marks the queries of each loop that asks until work is done: all but the last query. */
 static void polls_find(struct making *m)
 {
     const struct run *run = m->run;
@@ -244,7 +244,7 @@ static void polls_find(struct making *m)
         }
 }
 
-/* Whether a call ends a row of launches: what it does cannot stand in a graph among them. */
+/* Whether a call ends a row of launches, as one graph of the row could not contain the call. */
 static bool ends_row(const struct run *run, const struct call *call)
 {
     const enum cs_kind kind = call_kind(call);
@@ -254,7 +254,6 @@ static bool ends_row(const struct run *run, const struct call *call)
                (work->way == CS_WAY_HtoD || work->way == CS_WAY_DtoH));
 }
 
-/* Marks all calls of each row of launches that is worth a graph. */
 static void rows_find(struct making *m)
 {
     const struct run *run = m->run;
@@ -275,8 +274,7 @@ static void rows_find(struct making *m)
     }
 }
 
-/* Returns the node of the call, on another thread, behind which this call's thread went on; NONE.
- */
+/* Returns the node of another thread's call that let this call's thread go on; NONE. */
 static uint32_t waker_of(const struct making *m, const struct call *call, int64_t gap, bool first,
     const struct pause *pause)
 {
@@ -290,7 +288,7 @@ static uint32_t waker_of(const struct making *m, const struct call *call, int64_
     if (first) return node;
     const uint32_t thread = m->run->calls[r->nodes[node].subject].thread;
     if (m->paused_before[thread] > m->thread_ended[call->thread])
-        return NONE; /* it had paused in this gap before, and woken nobody */
+        return NONE; /* that thread paused in this gap before, too, and woke nobody then */
     return gap > WAKE_GAP_NS && !pause_computes(pause, gap) &&
                    call->begin - node_ended(m, node) < WAKE_NS &&
                    node_ended(m, node) > m->thread_ended[call->thread]
@@ -317,13 +315,13 @@ static uint32_t call_add(struct making *m, uint32_t index)
     if (m->run->clock_count && gap >= OWN_CODE_NS && waker == NONE)
         m->replay->unexplained += pause ? pause->high - pause->low : gap;
     tie_add(m, last, TIE_THREAD, 0);
-    if (waker != NONE) /* of a first call: the call behind which its thread was made, probably */
+    if (waker != NONE) /* if `first`: the call behind which the thread was made, probably */
         tie_add(m, waker, first ? TIE_THREAD : TIE_WAKE, call->begin - node_ended(m, waker));
     m->thread_last[call->thread] = node;
     return node;
 }
 
-/* Notes a call that may have woken another thread: its own thread then pauses. */
+/* Notes the end of a call. If its thread pauses then, the call may have woken another thread. */
 static void call_ended(struct making *m, uint32_t index)
 {
     const struct run *run = m->run;
@@ -336,7 +334,7 @@ static void call_ended(struct making *m, uint32_t index)
     const int64_t ns = next == NONE ? INT64_MAX : run->calls[next].begin - call->end;
     if (ns < WAKE_GAP_NS) return;
     m->paused_before[call->thread] = m->paused[call->thread];
-    /* who computes may have woken another thread before, as a loader does, and is no heartbeat */
+    /* a thread that computes in its pauses is no heartbeat: a loader computes, then wakes others */
     if (next == NONE || !pause_computes(pause_before(run, next), ns))
         m->paused[call->thread] = call->end;
     if (m->waker != NONE && node_ended(m, m->waker) > node_ended(m, node)) return;
@@ -345,8 +343,6 @@ static void call_ended(struct making *m, uint32_t index)
         m->waker_before = m->waker;
     m->waker = node;
 }
-
-/* --- what is no work --- */
 
 /* A record is a barrier on the legacy default stream, and on blocking streams, as work is. */
 static void record(struct making *m, const struct call *call, uint32_t call_node)
@@ -365,8 +361,8 @@ static void record(struct making *m, const struct call *call, uint32_t call_node
     lane_enqueue(m, call->stream, lane, node);
 }
 
-/* On the legacy default stream a wait is a barrier too. On a blocking stream only what is behind it
- * waits for the legacy default stream. */
+/* Takes a wait for an event. On the legacy default stream the wait is a barrier. On a blocking
+ * stream it does not wait for the legacy default stream itself; only what is behind it does. */
 static void wait(struct making *m, const struct call *call)
 {
     uint32_t event = event_node(m, call->what);
@@ -493,8 +489,7 @@ static void making_end(struct making *m)
     numbers_free(&m->polled);
 }
 
-/* Chooses the calls that are played: all, or of a long run those in the middle of its steady part.
- */
+/* Chooses the calls to play: all, or those in the middle of a long run's steady part. */
 static void window_choose(struct replay *r)
 {
     const struct run *run = r->run;
@@ -552,19 +547,19 @@ static void threads_count(struct replay *r)
         if (*of > most) most = *of;
     }
     r->counts = array_zeros(run->thread_count, sizeof *r->counts);
-    int64_t counted = INT64_MIN; /* the last end of a call of theirs */
+    int64_t counted = INT64_MIN; /* the last end of a call of a thread that counts */
     for (size_t t = 0; t < run->thread_count; t++) r->counts[t] = took[t] * PART >= most;
     for (uint32_t i = r->call_begin; i < r->call_end; i++)
         if (r->counts[run->calls[i].thread] && run->calls[i].end > counted)
             counted = run->calls[i].end;
-    /* who goes on for long when they have ended keeps nobody company */
+    /* a thread that goes on long after all these threads have ended counts, too */
     for (uint32_t i = r->call_begin; i < r->call_end; i++)
         if (run->calls[i].end > counted + (r->end - r->begin) / (4 * PART))
             r->counts[run->calls[i].thread] = true;
     free(took);
 }
 
-/* Makes the graph. `whole`: the graph of the run without a split; NULL: this is that. */
+/* Makes the graph. `whole`: the run's graph without a split; NULL: this graph has no split. */
 static struct replay *make(
     const struct run *run, const struct replay *whole, const struct hold *holds, enum split split)
 {

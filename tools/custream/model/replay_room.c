@@ -9,7 +9,7 @@ struct tie *way_of(const struct replay *r, uint32_t node)
     return &r->ties[(node + 1 < r->node_count ? r->nodes[node + 1].ties : r->tie_count) - 1];
 }
 
-/* Whether the two compete: for the multiprocessors, or for one direction of copies. */
+/* Whether two works compete, for the multiprocessors or for one direction of copies. */
 static bool compete(const struct run *run, const struct work *a, const struct work *b)
 {
     return a->kind == b->kind && work_device(run, a) == work_device(run, b) &&
@@ -21,7 +21,7 @@ void room_judge(struct making *m, struct active *active, uint32_t index)
     const struct run *run = m->run;
     const struct work *work = &run->works[index];
     struct node *node = &m->replay->nodes[m->replay->node_of[index]];
-    double filled = 0, left = 0; /* by works that go on, and by works that have just ended */
+    double filled = 0, left = 0; /* filled: of works that go on; left: of works just ended */
     bool unknown = false, ended = false, in_turn = false;
     size_t kept = 0;
     for (size_t a = 0; a < active->count; a++) {
@@ -31,7 +31,7 @@ void room_judge(struct making *m, struct active *active, uint32_t index)
         if (!compete(run, other, work)) continue;
         struct node *is = &m->replay->nodes[m->replay->node_of[active->works[a]]];
         const bool goes_on = other->end > work->begin + SKEW_NS;
-        /* The two ran at once: each left room. */
+        /* The two works ran at once, so each left room. */
         if (goes_on && (isnan(is->fills) || work->kind == WORK_COPY)) is->fills = 0;
         if (goes_on && (isnan(node->fills) || work->kind == WORK_COPY)) node->fills = 0;
         ended |= !goes_on;
@@ -46,7 +46,7 @@ void room_judge(struct making *m, struct active *active, uint32_t index)
     if (work->kind == WORK_KERNEL && node->fills > 1 - filled)
         node->fills = filled < 0.95 ? (float)(1 - filled) : 0.05F;
     struct tie *way = way_of(m->replay, m->replay->node_of[index]);
-    if (in_turn && node->rest + way->delay > BEHIND_NS) { /* it came earlier than it began */
+    if (in_turn && node->rest + way->delay > BEHIND_NS) { /* the copy was ready before its turn */
         const struct call *call = &run->calls[work->call];
         uint32_t *takes = &m->replay->nodes[way->from].takes;
         const int32_t usual = way->kind == TIE_ENQUEUE ? STAGED_NS : LAUNCH_NS;

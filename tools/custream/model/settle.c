@@ -40,8 +40,8 @@ void groups_free(struct groups *groups)
 
 /* --- order --- */
 
-/* Of two rows that begin at once, the longer comes first: what encloses comes before what it
- * encloses. */
+/* Orders rows by begin. Of two rows that begin at once the longer comes first, as it encloses the
+ * other. */
 static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_end)
 {
     return ORDER(a_begin, b_begin) ?: ORDER(b_end, a_end);
@@ -157,7 +157,7 @@ static void settle_events(struct run *run)
 /* --- ranges --- */
 
 enum {
-    /* A part's end cuts a thread's ranges at one moment; nested ranges go on a ns apart. */
+    /* A part's end cuts all ranges of a thread at one moment. Nested ones go on 1 ns apart. */
     PIECES_APART_NS = 10000
 };
 
@@ -184,7 +184,7 @@ static uint32_t piece_before(struct pieces *pieces, const struct run *run, text 
     return NONE;
 }
 
-/* Joins the pieces of a range that the ends of parts have cut. */
+/* Joins the pieces into which the ends of parts have cut a range. */
 static void join_ranges(struct run *run)
 {
     struct pieces pieces = {.next = array_none(run->range_count)};
@@ -195,7 +195,7 @@ static void join_ranges(struct run *run)
             run->ranges[kept++] = range;
             continue;
         }
-        /* The bytes of what all pieces of a range share are a text. */
+        /* All pieces of a range share these numbers. Their bytes, as a text, are the key. */
         const uint32_t shared[] = {range.thread, range.id, range.name, range.domain};
         const text name = text_number(&run->texts, (const char *)shared, sizeof shared);
         uint32_t whole = piece_before(&pieces, run, name, i);

@@ -15,14 +15,15 @@ struct repeats repeats_make(
 
 enum { ALL_THREADS = NONE - 1 };
 
-/* GPU work, a wait of the host that is no copy, or a range, that was called in the steady part. */
+/* A thing that may repeat: GPU work, a wait of the host that is no copy, or a range. The work's
+ * call, the wait or the range began in the steady part. */
 struct entry {
     text name;
     uint32_t thread, stream;
     int64_t at; /* when it began */
 };
 
-/* Reads entry `i`: all work, then all calls, then all ranges. False: it is none. */
+/* Reads number `i` of all work, then all calls, then all ranges. False: it is no entry. */
 static bool entry_read(
     const struct run *run, const struct steady *steady, size_t i, struct entry *entry)
 {
@@ -53,9 +54,9 @@ static int by_time(const void *a, const void *b)
     return ORDER(*(const int64_t *)a, *(const int64_t *)b);
 }
 
-/* Returns how often the entry comes in the steady part and within a period of it: the part may lack
- * a piece of its first or last step. 0: three of four times from one to the next are not near the
- * mean. */
+/* Returns how often the entry comes in the steady part, widened by a period at both ends, as the
+ * part may lack a piece of its first or last step. 0: fewer than three of four intervals between
+ * the entry's begins are near the period. */
 static uint32_t regular_times(const struct run *run, const struct steady *steady,
     const struct repeats *repeats, uint32_t thread, uint32_t stream)
 {

@@ -10,15 +10,15 @@ struct repeats {
     text name;      /* the work, or the waiting call, that was counted */
 };
 
-/* Returns what repeats `times` times, and began at `first` for the first time and at `last` for the
- * last. Zeros: it does not fill the steady part. */
+/* Returns the repeats of something that began `times` times, first at `first` and last at `last`.
+ * Zeros: these begins do not fill the steady part. */
 struct repeats repeats_make(
     const struct steady *steady, uint32_t times, int64_t first, int64_t last, text name);
 
-/* Returns what repeats among GPU work, waits of the host and ranges, each by its name and stream,
- * on its thread and on all threads together. Most of these come once in a step. So the number of
- * steps is the one that most of them have in common; of two such numbers, the smaller, as an outer
- * loop has it. */
+/* Returns the steps that GPU work, waits of the host and ranges show. Each name on a stream is
+ * counted, on each thread and on all threads together. Most names come once in a step, so the count
+ * that most of them have in common is the number of steps. Of two counts that are equally common
+ * the smaller one is taken: an outer loop's. */
 struct repeats repeats_of_work(const struct run *run, const struct steady *steady);
 
 #endif

@@ -101,8 +101,8 @@ static void end_call(struct queues *q, uint32_t call)
     end_until(q, q->run->calls[call].stream, q->place[call] + 1);
 }
 
-/* Marks as ended what a wait or query has shown: operations whose calls had returned when it
- * began. */
+/* Marks as ended what a wait or query has shown: the stream's operations whose calls had returned
+ * when the wait or query began. */
 static void end_before(struct queues *q, uint32_t stream, uint32_t call)
 {
     uint32_t n = count_before(q, stream, call);
@@ -113,7 +113,7 @@ static void end_before(struct queues *q, uint32_t stream, uint32_t call)
 /* --- one pass over the calls --- */
 
 struct pass {
-    /* by a graph's number: the most nodes that a launch of it had; one with fewer has not ended */
+    /* by a graph's number: the most nodes that a launch had; a launch with fewer has not ended */
     struct numbers nodes;
     struct numbers records; /* by an event's number: its last record so far */
     uint32_t *functions;    /* by call: its host function that ran; NONE. NULL: none ran */
@@ -203,7 +203,7 @@ static uint32_t queue_legacy(const struct queues *q, uint32_t stream, uint32_t f
     return NONE;
 }
 
-/* Whether the first unfinished operation is over: it takes no time, and nothing is before it. */
+/* Whether the stream's first unfinished operation is over: it is instant, and nothing holds it. */
 static bool is_over(const struct queues *q, uint32_t stream)
 {
     const uint32_t head = queue_head(q, stream), record = q->record[head];
@@ -290,7 +290,7 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
                    call->begin <= loss->end;
     }
     const struct stream *own = &q->run->streams[row->stream];
-    bool perhaps = false; /* the legacy default stream may hold it: no context is known */
+    bool perhaps = false; /* contexts are not known: the legacy default stream may hold the call */
     for (uint32_t s = 0; own->known && !own->non_blocking && s < q->run->stream_count; s++) {
         const struct stream *other = &q->run->streams[s];
         perhaps |= other->known && !other->non_blocking && own->device == other->device &&

@@ -131,9 +131,9 @@ bool call_allocates(const struct run *run, const struct call *call)
 
 COMPARES(by_length, int64_t, ORDER(*a, *b))
 
-/* Returns the longest series of begins without a pause. A pause takes PAUSE_NS, PAUSE times the
- * middle time between two begins, and twice the OFTEN-th longest, or more: what is shorter, or
- * comes so often, is a pause between steps. */
+/* Returns the longest series of begins without a pause. A pause is longer than PAUSE_NS, than PAUSE
+ * times the median interval between two begins, and than twice the (OFTEN - 1)-th longest interval.
+ * Intervals that are shorter, or come so often, lie between steps. */
 static struct steady longest_series(const int64_t *begins, size_t count)
 {
     enum { PAUSE = 50, OFTEN = 5, PAUSE_NS = 50 * 1000 * 1000 };
@@ -163,8 +163,8 @@ static int64_t called_at(const struct run *run, const struct work *work)
     return work->call == NONE ? work->begin : run->calls[work->call].begin;
 }
 
-/* Returns the time from the first call that makes work to the end of all work; without work, that
- * of the run. */
+/* Returns the time from the first call that makes work to the end of all work. Without work,
+ * returns the time of the run. */
 static struct steady work_span(const struct run *run)
 {
     struct steady span = {INT64_MAX, INT64_MIN, 0};
@@ -179,7 +179,7 @@ static struct steady work_span(const struct run *run)
 
 struct steady steady_part(const struct run *run)
 {
-    enum { LEAST = 10, PART = 10 /* it took a tenth of the time of the one that took most */ };
+    enum { LEAST = 10, PART = 10 /* the least part of the longest total that counts: a tenth */ };
     struct tallies kernels = {0};
     struct steady steady = work_span(run);
     for (size_t i = 0; i < run->work_count; i++)

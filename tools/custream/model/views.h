@@ -19,16 +19,16 @@ double kernel_fills(const struct run *run, const struct work *work);
  * done. */
 bool call_waits(const struct call *call);
 
-/* Returns, by call, the host function that the call enqueued, as an index in run->callbacks: the
- * last one that was enqueued before the call began, as earlier ones belong to calls that are
- * lost. NONE: it was captured, or its run is not recorded. NULL: no host function ran. The caller
- * frees it. */
+/* Returns, by call, the host function that the call enqueued, as an index in run->callbacks. This
+ * is the last function that was enqueued when the call began; earlier ones belong to lost calls.
+ * NONE: the call was captured, or the function's run is not recorded. NULL: no host function ran.
+ * The caller frees the array. */
 uint32_t *host_functions_of(const struct run *run);
 
 /* Whether the work is a copy from or to pageable memory, as CUPTI's name of it says. */
 bool work_is_pageable(const struct run *run, const struct work *work);
 
-/* Returns the pause before a call; NULL: there is none of which the trace has the clock. */
+/* Returns the pause before a call; NULL: none, or the trace lacks the processor time there. */
 const struct pause *pause_before(const struct run *run, uint32_t call);
 /* Whether the thread was not on a processor for most of a pause. NULL: not known, so no. */
 bool pause_waits(const struct pause *pause, int64_t ns);
@@ -38,19 +38,19 @@ bool pause_computes(const struct pause *pause, int64_t ns);
 /* Whether the call allocates or frees memory, and not in the order of a stream. */
 bool call_allocates(const struct run *run, const struct call *call);
 
-/* The part of a run in which it does its work again and again, without what comes before and
- * behind: the longest series, without a pause of 50 ms or more, of the kernel or graph that took
- * most time of those that ran ten times. If none ran ten times, from the first call that makes work
- * to the end of all work. */
+/* The part of a run in which it repeats its work, without what comes before and behind. Of the
+ * kernels and graphs that ran ten times, the one that took most time is chosen. The steady part is
+ * its longest series without a pause (longer than 50 ms). If none is chosen, the steady part is
+ * from the first call that makes work to the end of all work. */
 struct steady {
     int64_t begin, end;
-    text kernel; /* that kernel or graph; 0: none ran ten times */
+    text kernel; /* the chosen kernel or graph; 0: none */
 };
 struct steady steady_part(const struct run *run);
 
 /* The ranges of each thread, as a stack: which one encloses which. The process's ranges stand
- * behind those of the threads, as if run->thread_count were a thread. They need not nest: a range's
- * parent may have ended before the range does. */
+ * behind those of the threads, as if run->thread_count were a thread. Ranges need not nest: a
+ * range's parent may end before the range does. */
 struct thread_ranges {
     struct groups by_thread;
     uint32_t *parent; /* by place in by_thread.members: the place of the enclosing range; NONE */

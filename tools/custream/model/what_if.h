@@ -23,17 +23,18 @@ bool call_is_named(const char *name, const char *call);
 /* Adds what another change changes. Places, names and factors are left out. */
 void change_add(struct change *to, const struct change *change);
 
-/* Returns how long the run takes when it is played without a change. If the shape of kernels is not
- * known, the nearer of two: as if they filled the device, and as if all had room. */
+/* Returns how long the run takes when it is played without a change. Kernels of unknown shape are
+ * played twice: as if they filled the device, and as if all had room. The length that is nearer to
+ * the recorded one is returned. */
 int64_t unchanged_length(struct replay *replay);
 
-/* The gain of a change: how much shorter the run would be, in ns. Two figures if the trace does not
- * know enough for one. */
+/* The gain of a change: how much shorter the run would be, in ns. The two figures differ if the
+ * trace does not know enough for one. */
 struct gain {
     int64_t low, high;
 };
-/* Plays the run with the change. `replay` is the run's own, as it is; false: the run cannot be
- * played with this split. */
+/* Plays the run with the change. `replay`: the run without a split. False: the run cannot be played
+ * with this split. */
 bool gain_of(struct gain *gain, struct replay *replay, const struct hold *holds,
     const struct change *change, enum split split);
 

@@ -145,7 +145,8 @@ char *link_part(const char *text, const char *kept)
     return to;
 }
 
-/* Adds a regular expression for a track's name: Perfetto may add a number, and write \ twice. */
+/* Adds a regular expression for a track's name: Perfetto may add a number to it, and may write each
+ * \ twice. */
 static char *pattern_add(char *at, const char *name)
 {
     for (; *name; name++) {
@@ -158,9 +159,9 @@ static char *pattern_add(char *at, const char *name)
     return stpcpy(at, "( \\d+)?");
 }
 
-/* Returns a regular expression for a stream's track. A stream is a group with one track of the same
- * name in it: " > " stands between the two in the track's path. Perfetto before the end of 2025
- * knows no paths, and pins both. */
+/* Returns a regular expression for a stream's track. A stream is a group with one track in it, both
+ * of the same name: the track's path ends with "NAME > NAME". Perfetto before the end of 2025 knows
+ * no paths, and pins both group and track. */
 static char *pattern_of(const char *name)
 {
     char *to = array_zeros(24 * strlen(name) + 64, 1), *at = stpcpy(to, "(^| > )");
@@ -199,8 +200,8 @@ char *link_make(const char *ui, const char *trace, const char *const *pinned, si
 {
     char *url = link_part(trace, ":/"), *commands = count ? pin_commands(pinned, count) : NULL,
          *link, view[80] = "";
-    /* Perfetto refuses a view that begins before its trace or ends behind it, so not a rounded ns
-     * may be too much. */
+    /* Perfetto refuses a view that begins before its trace or ends behind it, if only by a rounded
+     * ns. So the view is 1 ns shorter at both ends. */
     if (end - begin > 4)
         snprintf(view, sizeof view, "&visStart=%" PRId64 "&visEnd=%" PRId64, begin + 1, end - 1);
     if (asprintf(&link, "%s#!/?url=%s%s%s%s", ui, url, view, commands ? "&startupCommands=" : "",

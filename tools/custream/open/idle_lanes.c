@@ -1,5 +1,5 @@
-/* Hands out a trace with a lane more for each GPU, which shows when it was idle, and why. The model
- * makes the lane's rows; they stand behind those of the trace. */
+/* Hands out a trace with one more lane for each GPU, which shows when the GPU was idle, and why.
+ * The lane's rows are made from the model, and stand behind the rows of the trace. */
 #include <inttypes.h>
 #include <string.h>
 #include <yyjson.h>
@@ -9,7 +9,7 @@
 #include "tools/custream/model/model.h"
 #include "tools/custream/open/open.h"
 
-enum { IDLE_LANE = CS_LANE_STEP / 5 /* streams have multiples of the step */ };
+enum { IDLE_LANE = CS_LANE_STEP / 5 /* the lanes of streams are multiples of the step */ };
 
 static bool row_put(struct conversion *c, struct rope *text, char error[256])
 {

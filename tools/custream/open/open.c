@@ -134,7 +134,7 @@ static int merged_open(const struct request *request, struct server *server, str
     return status;
 }
 
-/* Whether the trace gets lanes of idle time: a model is of one run of ours. */
+/* Whether the trace gets lanes of idle time. They need a model, which is of one run of ours. */
 static bool has_idle_lanes(const struct request *request, const struct busy *busy)
 {
     return busy->ours && request->file_count == 1 && busy->begin < busy->end;

@@ -29,8 +29,8 @@ bool ui_find(char *path, size_t size);
 char *link_part(const char *text, const char *kept);
 
 /* Returns UI#!/?url=TRACE, with commands that pin the lanes named in `pinned`, in that order. The
- * first view is of the time from `begin` to `end`, in ns; of all if that is no time. The caller
- * frees the result. */
+ * first view shows the time from `begin` to `end`, in ns, or the whole trace if that time is too
+ * short. The caller frees the result. */
 char *link_make(const char *ui, const char *trace, const char *const *pinned, size_t count,
     int64_t begin, int64_t end);
 

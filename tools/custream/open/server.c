@@ -334,7 +334,7 @@ bool server_listen(struct server *server, unsigned port)
     return false;
 }
 
-/* Returns a descriptor for the signals that end us. Signals that are ignored stay ignored. */
+/* Returns a descriptor for the signals that end the server. Ignored signals stay ignored. */
 static int signals_take(sigset_t *before)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

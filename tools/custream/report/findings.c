@@ -104,9 +104,10 @@ const struct rule rules[] = {
 const size_t rule_count = sizeof rules / sizeof *rules;
 _Static_assert(sizeof rules / sizeof *rules <= 64, "a bit a rule");
 
-/* The share of the run's steady part that a gain must be, to be worth a change of the program. */
+/* The least share of the run's steady part that a gain must be, to be worth a change of the
+ * program. */
 static const double WORTH_SHARE = 0.01;
-/* A replay that is so far off says nothing. */
+/* The share of the recorded length from which on a replay is too far off to be trusted. */
 static const double MUCH_OFF = 0.05;
 enum { EVIDENCE_MAX = 16 << 10 };
 
@@ -139,7 +140,7 @@ void finding(
     struct find *last = to->count ? &to->rows[to->count - 1] : NULL;
     if (to->rule->experiment.words && !to->rule->experiment.narrow && last &&
         last->rule == to->rule) {
-        last->times += extent.times; /* one experiment has changed all places */
+        last->times += extent.times; /* the first find's experiment has changed all places */
         return;
     }
     if (to->rule->experiment.words) {
@@ -148,8 +149,8 @@ void finding(
                                      ? priced(to, &place, to->rule->experiment.further)
                                      : gain;
         find.low = gain.low > 0 ? (double)gain.low : 0;
-        /* A further gain counts if the finding itself is worth it, or if the host waited there for
-         * about as long: two waits may hold the same time. */
+        /* The gain of the further experiment counts if the first gain is worth a finding, or if the
+         * host waited there for about as long as that gain: two waits may hold the same time. */
         const bool counts = more.high > gain.high && ((double)gain.high >= to->worth ||
                                                          (double)more.high <= 1.2 * extent.waited);
         find.high = (double)(counts ? more.high : gain.high);
@@ -242,8 +243,8 @@ static const char *nothing_found(struct report *report, const struct findings *f
         rules_in_calls(report, IN_CALLS), rules_in_calls(report, PARTLY_IN_CALLS));
 }
 
-/* Returns the gain of all experiments that found something, at once. Of those that split streams
- * only the one with the largest gain takes part. */
+/* Returns the gain if the changes of all findings' experiments are made at once. Of the changes
+ * that split streams only the one with the largest gain takes part. */
 static double gain_together(const struct findings *found)
 {
     struct what_if all = {0};
@@ -266,13 +267,13 @@ static double gain_together(const struct findings *found)
     all.change.from = found->steady.begin;
     all.change.to = found->steady.end;
     if (found->replay) gain_of(&gain, found->replay, found->of->holds, &all.change, all.split);
-    double most = (double)gain.high; /* a second experiment is no part of it, but its gain is */
+    double most = (double)gain.high; /* at least the gain of each further experiment */
     for (size_t i = 0; i < found->count; i++)
         if (found->rows[i].high > most) most = found->rows[i].high;
     return most;
 }
 
-/* Says what is not in the table. */
+/* Returns the note of the table: what its rows do not say. */
 static const char *note_of(struct findings *found)
 {
     size_t priced_rows = 0;

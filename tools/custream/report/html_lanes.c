@@ -1,7 +1,8 @@
 #define _GNU_SOURCE /* qsort_r */
 /* The lanes of a device: pictures over the same time, from the device's first work to its last. A
- * lane with few pieces shows each one, with a title. A lane with more has LANE_COLUMNS columns:
- * each shows the class that took most of it, as high as the share of the column that is filled. */
+ * lane with few pieces shows each piece, with a title. A lane with more pieces has LANE_COLUMNS
+ * columns. A column shows the class that took most of its time, as high as the share of its time
+ * that is filled. */
 #include "tools/custream/report/inside.h"
 
 enum {
@@ -77,8 +78,9 @@ static void pieces_put(const struct lane *lane)
 
 /* --- many pieces --- */
 
-/* The share of each column that each class fills. `part`: by pieces that fill only a part of the
- * column. `full`: 1 where full columns begin and -1 where they end. */
+/* The share of each column that each class fills. `part`: the shares of pieces that fill only a
+ * part of the column. `full`: 1 for each piece whose full columns begin here, -1 for each whose
+ * full columns have ended. */
 struct fill {
     double part[LANE_COLUMNS + 1][CLASSES], full[LANE_COLUMNS + 1][CLASSES];
 };

@@ -5,7 +5,8 @@
 #include "tools/custream/model/steps.h"
 #include "tools/custream/report/report.h"
 
-/* Returns why a table that needs all work's times is empty: "Absent: ..."; NULL: it is not. */
+/* Returns why a table that needs all work's times is empty: "Absent: ..."; NULL: the times are
+ * there. */
 const char *sample_note(struct report *report, const struct run *run);
 
 /* A section reads the model and adds its tables. */
@@ -13,16 +14,16 @@ typedef void section(struct report *report, const struct model *of);
 section section_run, section_idle, section_host, section_streams, section_work, section_calls,
     section_ranges, section_steps, section_findings;
 
-/* Adds the tables "steady" and "computing". `ranges`: the steps that ranges tell, named `range`;
- * zeros: none do, so the work has to. */
+/* Adds the tables "steady" and "computing". `ranges`: the steps that the ranges named `range` tell;
+ * zeros: no ranges tell steps, so the work has to tell them. */
 void section_steady(struct report *report, const struct model *of, const struct steady *steady,
     const struct repeats *ranges, const char *range);
 
 /* Returns the steady part as the table "steady" tells it; without GPU work, the run. */
 struct steady steady_told(const struct report *report, const struct run *run);
 
-/* Adds the table "what_if": what the run would take with each of these changes. False: one of them
- * cannot be made; the message has been printed in `command`'s name. */
+/* Adds the table "what_if": what the run would take with each of these changes. False: one of the
+ * changes cannot be made; the message has been printed in `command`'s name. */
 bool section_what_if(struct report *report, const struct model *of, const char *command,
     const char *const *changes, size_t count);
 
@@ -35,7 +36,7 @@ void section_critical_path(struct report *report, const struct model *of);
  * tables must be made already. */
 void metrics_make(struct report *report, const struct model *of);
 
-/* Returns a metric's unit; false: it is no metric. Shares are of the devices' spans. */
+/* Finds a metric's unit; false: `key` is no metric's. Shares are of the devices' spans. */
 bool metric_find(const char *key, enum unit *unit);
 /* Writes the metrics' keys, with ", " between them. */
 void metric_keys(char *keys, size_t size);
@@ -45,8 +46,8 @@ double metric_value(const struct report *report, const char *key);
 /* --- findings --- */
 
 /*
- * Findings: a report's pieces of advice, one rule each. findings.c has the table of rules, prices
- * what they find and makes the table of it; rules_*.c look for it, by theme.
+ * Findings: a report's pieces of advice, one rule each. findings.c has the list of rules, prices
+ * what they find, and makes the table "findings". rules_*.c have the rules, by theme.
  *
  * Most rules are experiments: the run is played again without what was found, and the finding's
  * gain is how much shorter it is then (model/replay.h). Two findings may gain the same time, so
@@ -80,7 +81,7 @@ struct findings {
     const struct rule *rule; /* the rule that looks now */
     struct find *rows;
     size_t count, capacity;
-    uint64_t minor; /* by rule: a bit if something was found that is not worth a finding */
+    uint64_t minor; /* a bit for each rule that found something not worth a finding */
 };
 
 /* How a rule finds its subject: by an experiment (PRICED), by other facts about GPU work (ANYWAY),
@@ -92,12 +93,12 @@ struct rule {
     const char *id, *title;
     looker *look;
     enum shows shows;
-    bool last; /* it looks behind all others, as it asks whether these have found something */
+    bool last; /* the rule looks behind all others, as it asks whether they have found something */
     const char *remedy;
     struct {
         const char *words;   /* as --what-if has them; NULL: there is no experiment */
         bool narrow;         /* only the calls of the find's thread or stream are changed */
-        const char *further; /* a second one, which takes the remedy as far as it can go; or NULL */
+        const char *further; /* an experiment that takes the remedy as far as it can go; NULL */
     } experiment;
 };
 extern const struct rule rules[];
@@ -111,8 +112,8 @@ struct extent {
 };
 #define TIMES(number) ((struct extent){.times = (number), .waited = 0, .most = 0})
 
-/* Adds a find of the rule that looks now, with its evidence. A find whose gain is not worth it is
- * only counted. */
+/* Adds a find of the rule that looks now, with its evidence. Of a find that is not worth a finding
+ * only to->minor tells. */
 void finding(struct findings *to, struct subject place, struct extent extent, const char *format,
     ...) __attribute__((format(printf, 4, 5)));
 
@@ -137,7 +138,7 @@ enum { SUMMARY_MAX = 1024 };
 bool first_line(const struct report *report, size_t number, char line[SUMMARY_MAX]);
 bool run_line(const struct report *report, size_t number, char line[SUMMARY_MAX]);
 /* Returns command `number`, from 0, that says more about this trace; NULL: there are no more.
- * *what: what it says. The caller frees the command. */
+ * *what: what the command says. The caller frees the command. */
 char *next_command(const struct print *print, size_t number, const char **what);
 
 /* A row of the table "findings", as text and page show it. */

@@ -56,7 +56,7 @@ static double metric_compute(
         if (of->run.streams[s].origin == ORIGIN_LEGACY) works += of->run.streams[s].works;
     if (!metric->table) return works;
     if (!strcmp(metric->key, "lost") && parts_continue(&of->run))
-        return NAN; /* the part that follows may have lost some */
+        return NAN; /* the part that follows may have lost more */
     const struct table *table = report_find(report, metric->table);
     double sum = table_sum(table, metric->columns[0]);
     if (metric->columns[1]) sum += table_sum(table, metric->columns[1]);
@@ -95,8 +95,7 @@ static bool call_read(const char *key, char name[64])
     return *name;
 }
 
-/* The calls that a trace can have: those of the driver, and in other tools' traces the runtime's.
- */
+/* The calls that a trace can have: the driver's, and in other tools' traces the runtime's. */
 static const char *const driver_calls[] = {
 #define CALL(name, ...) #name,
 #include "shim/calls/calls.def"
@@ -116,8 +115,8 @@ static bool is_a_call(const char *const *calls, const char *name)
     return *calls;
 }
 
-/* Returns 0 for a call that was never made: it is one that a gate may forbid. NAN: a trace like
- * this one never has such a call. A gate that forbids it would always pass. */
+/* Returns 0 for a call that was never made: a gate may forbid this call. NAN: a trace like this one
+ * never has such a call, so a gate that forbids it would always pass. */
 static double calls_named(const struct report *report, const char *name)
 {
     const struct table *calls = report_find(report, "calls");

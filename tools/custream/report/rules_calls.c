@@ -19,7 +19,7 @@ static void report_makings(
     struct findings *to, const char *objects, bool (*makes)(const struct call *), double leaked)
 {
     const struct run *run = &to->of->run;
-    uint64_t all = 0, between = 0; /* between: made after streams were used since the one before */
+    uint64_t all = 0, between = 0; /* between: made after streams were used anew */
     bool used = false;
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
@@ -186,7 +186,7 @@ static struct bad_wait judge(struct watch *watch, uint32_t number)
 /* The bad waits of a stream. `nothing`: waits that order nothing, in the GPU's idle time. */
 struct bad_stream {
     uint64_t never, stale, nothing;
-    int64_t cost;  /* of `nothing` */
+    int64_t cost;  /* ns of idle time in the waits of `nothing` */
     uint32_t last; /* the index in bads->rows of the last stale wait */
 };
 

@@ -7,7 +7,7 @@
 void look_shared_streams(struct findings *to)
 {
     const struct run *run = &to->of->run;
-    struct tallies streams = {0}; /* sum[0]: the first thread; sum[1]: calls of others */
+    struct tallies streams = {0}; /* sum[0]: the first thread; sum[1]: calls of other threads */
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         if (!call->works || call->stream == NONE) continue;
@@ -131,8 +131,8 @@ void look_host(struct findings *to)
             "calls took %s, of which %s %s; the rest is the program's own code between them",
             SHOWN(UNIT_NS, took), text_in(run, (text)calls.rows[0].key),
             SHOWN(UNIT_NS, calls.rows[0].total));
-    /* A gain far above the idle time lies before or behind the GPU's work. */
-    int64_t idle = 0; /* for the host, or for the way from it */
+    /* If the gain is far above this idle time, most of it lies before or behind the GPU's work. */
+    int64_t idle = 0; /* the GPU's idle time that the host or the launch's way to the GPU caused */
     for (size_t i = 0; i < to->of->idles.count; i++) {
         const struct idle *row = &to->of->idles.rows[i];
         if (row->cause <= CAUSE_LAUNCH && row->end > to->steady.begin &&

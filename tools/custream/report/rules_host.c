@@ -37,7 +37,7 @@ static void look_calls(struct findings *to, const struct calls_rule *rule)
     tallies_free(&places);
 }
 
-/* Fewer waits may be the ends of phases; so many are a loop. */
+/* So many waits are a loop; fewer may be the ends of phases. */
 enum { LOOP = 5 };
 
 static bool waits_for_all(const struct run *run, const struct call *call)
@@ -63,7 +63,8 @@ void look_stream_waits(struct findings *to)
 
 /* --- copies --- */
 
-/* An asynchronous call only waits because its memory is pageable: that is another finding. */
+/* Whether a synchronous copy waited. An asynchronous copy waits only if its memory is pageable,
+ * which is another rule's finding. */
 static bool copies_and_waits(const struct run *run, const struct call *call)
 {
     return call_kind(call) == CS_KIND_COPY && call->works == 1 &&
@@ -76,7 +77,7 @@ void look_blocking_copies(struct findings *to)
                        "the host waited in copies until they were done,"});
 }
 
-/* Copies of pageable memory on a stream. In small ones the calls take the time, not the bytes. */
+/* Copies of pageable memory on a stream. In small copies the calls take the time, not the bytes. */
 static void look_pageable_copies(struct findings *to, bool small)
 {
     enum { MANY_COPIES = 20, SMALL_BYTES = 64 << 10 };
@@ -183,14 +184,14 @@ enum { LONG_NS = 100000000 };
 /* Pauses of a thread, or of all, in the steady part. */
 struct pauses {
     int64_t total, longest;
-    int64_t known;     /* ns of it of which the trace has the thread's clock, */
-    int64_t low, high; /* and between what numbers of ns of that the thread was on a processor */
+    int64_t known;     /* ns of `total` for which the trace has the thread's processor time */
+    int64_t low, high; /* the thread was on a processor for `low` to `high` ns of `known` */
     uint64_t times;
-    uint32_t before, behind; /* the calls on both sides of the longest */
+    uint32_t before, behind; /* the calls on both sides of the longest pause */
 };
 
-/* Whether calls are missing between two times. `loss`: where to search on, as later questions are
- * of later times. */
+/* Whether calls are missing between two times. *loss: where the next call goes on, which must ask
+ * about later times. */
 static bool calls_miss(const struct run *run, size_t *loss, int64_t from, int64_t to)
 {
     while (*loss < run->loss_count && run->losses[*loss].end <= from) ++*loss;
@@ -212,8 +213,8 @@ static void pauses_add(struct pauses *to, const struct pauses *from)
     to->behind = from->behind;
 }
 
-/* Finds a thread's pauses in which it waited for something outside CUDA, or its others. None: calls
- * are missing there. */
+/* Adds up a thread's pauses in which it waited for something outside CUDA, or its other pauses.
+ * Returns zeros if calls are missing in a pause. */
 static struct pauses pauses_of(const struct findings *to, uint32_t thread, bool outside)
 {
     const struct run *run = &to->of->run;
@@ -239,7 +240,7 @@ static struct pauses pauses_of(const struct findings *to, uint32_t thread, bool 
                                         .before = before,
                                         .behind = calls[i]});
         }
-        if (run->calls[calls[i]].end > from) before = calls[i]; /* not of a call in another one */
+        if (run->calls[calls[i]].end > from) before = calls[i]; /* no call inside another one */
     }
     return pauses;
 }
@@ -287,7 +288,7 @@ static void look_pauses(struct findings *to, bool outside)
         pauses_add(&all, &pauses);
         threads++;
     }
-    /* Threads by turns gain little alone: the other one's own code takes the same time. */
+    /* If threads take turns, changing one gains little: another's own code takes the same time. */
     const size_t alone = to->count;
     double sum = 0;
     for (size_t i = found; i < alone; i++) sum += to->rows[i].high;

@@ -7,7 +7,7 @@
 struct held {
     uint64_t times;
     int64_t longest;
-    uint32_t work; /* the one that waited longest */
+    uint32_t work; /* the work that waited longest */
 };
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -99,9 +99,8 @@ void look_blocking(struct findings *to)
 
 /* --- CS111: hardware queues --- */
 
-/* Returns how many streams of the device had work that was enqueued and not done. `at` must not be
- * earlier than in the call before. `next`: by stream, the place of its first work that is not done.
- */
+/* Returns how many streams of the device had work at `at` that was enqueued and not done. From call
+ * to call `at` must not get earlier. `next`: by stream, the place of its first unfinished work. */
 static uint32_t streams_with_work(
     const struct model *of, const struct groups *works, uint32_t *next, uint32_t device, int64_t at)
 {
@@ -118,7 +117,7 @@ static uint32_t streams_with_work(
 
 void look_hardware_queues(struct findings *to)
 {
-    enum { SOON_NS = 20000 }; /* work whose end made room ended up to so long before */
+    enum { SOON_NS = 20000 }; /* work that made room ended up to so long before late work began */
     const struct run *run = &to->of->run;
     struct tallies devices = {0};
     const uint32_t queues = run_queues(run);

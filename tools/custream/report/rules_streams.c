@@ -7,7 +7,7 @@ enum { PRIORITIES = 16 };
 struct priorities {
     struct {
         int priority;
-        int64_t end; /* when the last work of this priority so far ended */
+        int64_t end; /* the latest end of work of this priority so far */
     } of[PRIORITIES];
     size_t count;
     bool met; /* two priorities had work enqueued and not done at the same time */

@@ -1,6 +1,6 @@
-/* The host's waits for a device, and the work that they were for. One pass over the calls in their
- * order keeps, for each stream, event and device, the work so far that ends last: that is the work
- * that a wait is for. */
+/* The host's waits for a device, and the work for which the host waited. One pass over the calls in
+ * their order keeps, for each stream, event and device, the work so far that ends last. This is the
+ * work for which a wait for the stream, event or device waits. */
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 
@@ -53,8 +53,8 @@ static uint32_t front_of_stream(const struct front *front, uint32_t stream)
                : front->streams[stream];
 }
 
-/* Adds a call to the front: its work, on the stream that it names (even if nodes of a graph ran on
- * others), an event's record, or a wait for an event. */
+/* Adds a call to the front: the call's work, an event's record, or a wait for an event. Work counts
+ * on the stream that the call names, even if nodes of a graph ran on others. */
 static void front_call(struct front *front, const struct call *call)
 {
     const enum cs_kind kind = call_kind(call);
@@ -98,8 +98,8 @@ static uint32_t ended_wait(const struct front *front, const struct call *call)
 
 /* --- waits for something else than work --- */
 
-/* The aim of a wait for which neither work nor a host function is found. OTHER_NOTHING: none, as
- * all work had ended; OTHER_UNKNOWN: it is not known. */
+/* What a wait was for, if neither work nor a host function is found. OTHER_NOTHING: nothing, as all
+ * work had ended. OTHER_UNKNOWN: the trace does not tell. */
 enum other { OTHER_NOTHING, OTHER_UNKNOWN };
 
 /* Returns a stream on which a host function returned during the wait; NONE. */

@@ -24,12 +24,13 @@ static const struct column host_columns[] = {
     {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
 };
 
-/* What a row keeps in tally->sum. IDLE_LAST: the index in idles->rows of the first piece of the
- * idle time that was added last; IDLE_LAST_NS: that time's length. IDLE_LONGEST: the index of the
- * first piece of the longest idle time. */
+/* What a row keeps in tally->sum. IDLE_LAST: the first piece, as an index in idles->rows, in the
+ * gap that was added last. IDLE_LAST_NS: the sum of this gap's pieces so far. IDLE_LONGEST: the
+ * first piece in the gap with the largest sum. */
 enum { IDLE_LAST, IDLE_LAST_NS, IDLE_LONGEST };
 
-/* Adds a piece of idle time. Pieces in one gap count as one time. */
+/* Adds a piece of idle time. All pieces of one gap together count once in tally->times, and their
+ * sum counts for tally->longest. */
 static void idle_add(struct tally *tally, const struct idles *idles, size_t index)
 {
     const struct idle *idle = &idles->rows[index];

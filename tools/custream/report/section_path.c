@@ -1,5 +1,4 @@
-/* What the longest path of the run goes through: to make the run shorter, one of these must become
- * shorter. */
+/* The run's longest path, added up. The run gets shorter only if a stretch of this path does. */
 #include "tools/custream/model/replay.h"
 #include "tools/custream/report/inside.h"
 
@@ -35,7 +34,7 @@ struct path {
     struct tallies rows;
 };
 
-/* Adds up by what it is, its name, and its stream or thread. */
+/* Adds a stretch of the path to the row of its part, its name, and its stream or thread. */
 static void step_add(void *of, enum path_part part, uint32_t subject, int64_t ns)
 {
     struct path *path = of;

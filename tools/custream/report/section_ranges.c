@@ -17,8 +17,8 @@ static const struct column range_columns[] = {
     {"idle_host_ns", "GPU idle meanwhile", UNIT_NS, 0, CELL_SUM(RANGE_IDLE_HOST)},
 };
 
-/* Adds to each range that was open on the thread when the work's call began how long the work ran.
- * `until`: by row of the table, the time up to which work is counted. */
+/* Adds the time of a piece of work to each range that was open on the thread when the work's call
+ * began. `until`: by row of the table, the time up to which work is counted. */
 static void add_busy(struct tallies *tallies, const struct run *run,
     const struct thread_ranges *ranges, const uint32_t *row_of, int64_t *until, uint32_t thread,
     const struct work *work)

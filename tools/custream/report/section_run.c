@@ -89,9 +89,9 @@ static void missing_launches(struct line *m, const char *most, double count)
 
 /* GPU work that has no times. */
 struct untimed {
-    /* sums over the parts; work that came in a later part counts too */
+    /* sums over the parts; they still count work that one part missed and a later part has */
     double without_times, launches;
-    double all;   /* without_times + launches, less such work, of all parts up to the newest one */
+    double all;   /* without_times + launches, less what a later part has, up to the newest part */
     bool said;    /* the parts themselves tell `all` */
     bool at_most; /* `all` may count work that came after the newest part */
 };
@@ -104,8 +104,8 @@ static struct untimed parts_untimed(const struct run *run)
         const bool says = !isnan(part->untimed_in_all);
         untimed.without_times += part->without_times;
         untimed.launches += part->launches_without_kernel;
-        /* A later part takes back work that was missed in an earlier one and then came. A
-         * recovered part only repeats the number of the part before. */
+        /* A part's untimed_in_all no longer counts work that an earlier part missed and that has
+         * come since. In a recovered part it only repeats the number of the part before. */
         const double sum = untimed.all + part->without_times + part->launches_without_kernel;
         untimed.all = !says              ? sum
                       : !part->recovered ? part->untimed_in_all

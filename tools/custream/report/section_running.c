@@ -342,7 +342,7 @@ static const char *thread_waits_for(const struct running *r, const struct inside
         const struct stream *is = &run->streams[r->unfinished.streams[i].stream];
         if (is->known && !is->non_blocking &&
             (stream == NONE || is->device == run->streams[stream].device))
-            u = &r->unfinished.streams[i]; /* for which the legacy default stream waits */
+            u = &r->unfinished.streams[i]; /* the legacy default stream waits for this stream */
     }
     return u ? SAY("%s: %s", stream_of(r, u->stream), call_label(r, u->call)) : NULL;
 }

@@ -1,5 +1,5 @@
-/* The run's steady part: its steps, and how much of it each device computed. All other work of a
- * device that computes counts as computing. */
+/* The run's steady part: its steps, and for how long each device computed in it. Time in which a
+ * kernel runs counts as computing, whatever else the device does at that time. */
 #include "tools/custream/report/inside.h"
 
 static const struct column steady_columns[] = {
@@ -21,7 +21,8 @@ static const struct column computing_columns[] = {
     {"nothing_ns", "did nothing", UNIT_NS, 0, 0},
 };
 
-/* The kinds of work, the telling one first: what a device does is the first that runs. */
+/* The kinds of work, in order of precedence. If several kinds run at once, the device counts as
+ * doing the one that stands first here. */
 enum { KERNELS, UNKNOWN, COPIES, KINDS };
 static const int kind_of[WORK_KINDS] = {
     [WORK_KERNEL] = KERNELS,

@@ -84,8 +84,8 @@ static void items_of_idles(struct items *items, const struct range *range)
     }
 }
 
-/* Returns the item that took the most more in the slowest range. `more`: how much longer that range
- * took than the mean. */
+/* Returns the item whose time in the slowest range exceeds its mean the most. `more`: how much
+ * longer the slowest range took than the mean range. */
 static const char *largest_excess(
     const struct items *items, struct report *report, uint32_t count, double more)
 {
@@ -108,11 +108,11 @@ static const char *largest_excess(
         item->sum[0] / 1e6, (double)item->total / count / 1e6);
 }
 
-/* Returns the kernel, copy, call or cause of idle time that took the most more in ranges[slowest]
- * than on average in the `count` ranges, all of one thread. NULL: nothing did, or the range was
- * hardly longer than the others.
+/* Returns the kernel, copy, call or cause of idle time whose time in ranges[slowest] exceeds its
+ * mean in the `count` ranges the most. All ranges are of one thread. NULL: no time exceeds its
+ * mean, or the range was hardly longer than the others.
  *
- * A call that waits is only named if nothing else makes up for half of the difference. */
+ * A call that waits is only named if no other item explains half of the difference. */
 static const char *step_difference(const struct step_reader *reader, struct report *report,
     const uint32_t *ranges, uint32_t count, uint32_t slowest)
 {
@@ -222,7 +222,8 @@ static void step_measure(struct step *step, const struct run *run, const uint32_
     step->spread = sqrt(squares / step->times);
 }
 
-/* Looks whether these are the steps of the steady part: they take half of it or more. */
+/* Takes these steps as those of the steady part if they fill half of it or more, and took longer
+ * than the steps taken before. */
 static void steady_look(struct steps *steps, const struct step *step, const uint32_t *ranges)
 {
     uint32_t times = 0;

@@ -7,7 +7,7 @@
 
 /* The most devices that have a sentence of their own. */
 enum { DEVICES_TOLD = 8 };
-/* The part of the run from which on something is told. */
+/* The least share of the run that something must take to be told. */
 static const double LEAST_TOLD = 0.1;
 
 /* --- the first screen --- */
