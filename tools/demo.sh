@@ -1,5 +1,6 @@
 #!/bin/sh
-# `make demo`: runs the sample program under the shim: on the GPU if a driver with one loads, else on the simulated GPU. $1: the build folder.
+# `make demo`: runs the sample program under the shim. The program uses the GPU if a driver loads
+# that has one, else the simulated GPU. $1: the build folder.
 set -eu
 build=$(cd "$1" && pwd)
 trace=$build/demo.json

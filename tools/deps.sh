@@ -14,8 +14,9 @@ REQUIREMENTS=tests/requirements.txt
 say() { echo "deps: $*"; }
 die() { echo "deps: $*" >&2; exit 1; }
 
-# Debian packages for GCC and for what comes from the network, a few dozen MB: packages_build. For the tests, a gigabyte: packages_tests. On x86-64, qemu and the
-# aarch64 compiler test the other architecture.
+# packages_build: the Debian packages for GCC, and for getting the rest from the network; some dozen
+# MB. packages_tests: those for the tests; a gigabyte. On x86-64, qemu and the aarch64 compiler test
+# the other architecture.
 packages_build() {
     echo gcc make binutils libc6-dev libcjson-dev zlib1g-dev libelf-dev libmicrohttpd-dev dpkg-dev python3 python3-venv
 }
@@ -29,7 +30,7 @@ packages_tests() {
 missing_packages() {
     local wanted installed
     wanted=$(echo "$*" | tr ' ' '\n' | sort -u)
-    # dpkg-query fails if it does not know a name, but lists the others.
+    # If dpkg-query does not know a package, it fails, but still lists the packages that it knows.
     # shellcheck disable=SC2086
     installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii *//p' | sort -u || true)
     comm -23 <(echo "$wanted") <(echo "$installed") | paste -sd ' '
@@ -55,7 +56,7 @@ install_packages() {
         { tail -n 20 "$log" >&2; die "apt-get failed; its output is in $log"; }
 }
 
-# Makes build/venv anew if the pinned list has changed or its interpreter does not run.
+# Makes build/venv anew if the pinned list has changed, or if the interpreter in build/venv fails.
 install_python() {
     local stamp="$B/venv/requirements.sha256" wanted
     wanted=$(sha256sum <"$REQUIREMENTS")

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Gets the headers that tools/headers.txt names from PyPI into build/cuda-headers: headers.sh build (only those for the build) | all.
-# Headers that are up to date stay. `make` runs it if some are missing, and so does `make deps`. It needs no root and installs nothing: it names
-# the Debian packages that the build lacks.
+# Headers that are up to date stay. `make` and `make deps` run this script if headers are missing.
+# It needs no root and installs nothing; it only names the Debian packages that the build lacks.
 #
 #   HEADERS  the folder (default: build/cuda-headers)
 #   PYTHON, VENV  the interpreter and the virtual environment with pip (default: python3, build/venv)
@@ -15,7 +15,8 @@ CC=${CC:-gcc}
 
 die() { printf 'custream: %s\n' "$@" >&2; exit 1; }
 
-# Prints the Debian packages that the build lacks. It looks for their files, so other ways of installing them count too.
+# Prints the Debian packages that the build lacks. It looks for files of these packages, so files
+# that were installed in another way count too.
 missing_packages() {
     local words
     read -ra words <<<"$CC"

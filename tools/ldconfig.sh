@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs after `make install` and `make uninstall`: ldconfig.sh DESTDIR [PREFIX]. As root it runs ldconfig. With a PREFIX it then says how to preload the library:
-# by its name if the loader finds it so, else by its path. With a DESTDIR it does nothing: the files go into a package, and installing that runs ldconfig.
+# by its name if the loader finds that name, else by its path. With a DESTDIR it does nothing:
+# the files go into a package, and installing the package runs ldconfig.
 set -eu
 [ -z "$1" ] || exit 0
 PATH=$PATH:/usr/sbin:/sbin # `su` leaves these folders out

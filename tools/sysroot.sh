@@ -14,7 +14,8 @@ owner() {
     { dpkg-query -S "$1" 2>/dev/null || dpkg-query -S "${1#/usr}"; } | cut -d: -f1
 }
 
-# Prints the packages of each -lNAME: that of the static library or the link, and that of the library itself.
+# Prints the packages for each -lNAME: those that own libNAME.so and libNAME.a, and, if such a
+# name is a link, those that own the file to which the link leads.
 packages() {
     local word file found
     for word in "$@"; do

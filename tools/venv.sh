@@ -13,7 +13,8 @@ if ! "${pip[@]}" --version >/dev/null 2>&1; then
     pip=("$1/bin/python" -m pip --disable-pip-version-check)
 fi
 quiet=(--quiet --no-deps --requirement "$2")
-# If the list names uv, uv installs the list, in a quarter of pip's processor time. If that fails, pip tries: it has settings of its own.
+# If the list names uv, uv installs the list, in a quarter of pip's processor time. If uv fails, pip
+# installs the list: pip has settings of its own.
 uv=$(sed -n 's/^\(uv==[^ ]*\).*/\1/p' "$2")
 if [ -n "$uv" ] && "${pip[@]}" install --quiet --no-compile --no-deps "$uv" && "$1/bin/uv" pip install --no-cache --python "$1/bin/python" "${quiet[@]}"; then
     exit

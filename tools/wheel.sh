@@ -52,7 +52,8 @@ credit() {
     cp "${SYSROOT:-}/usr/share/doc/$package/copyright" "$native/licenses/$package.txt"
 }
 
-# Puts a library beside the products. Its soname is changed, so that a program that needs the usual name gets its own library.
+# Puts a library beside the products, under another soname. So a program that needs the usual soname
+# gets the library that it would get without custream.
 carry() {
     local soname=$1 path other
     [ ! -e "$native/$soname" ] || return 0

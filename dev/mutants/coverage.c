@@ -1,5 +1,5 @@
-/* Marks each block that runs, by a byte for its address in a mapping of
- * /dev/shm/reach-PID/BUILD-ID. */
+/* Marks each block of code that runs. A mapping of /dev/shm/reach-PID/BUILD-ID has a byte for each
+ * address; the byte of the block's address becomes 1. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>

@@ -65,8 +65,8 @@ static bool put_error(const char *json)
     return wrong;
 }
 
-/* Wrong policies: the first list breaks the format; the second has no effect, or contradicts
- * itself. */
+/* Wrong policies. Those of the first list break the format. Those of the second list have no
+ * effect, or contradict themselves. */
 static const char *const errors[2][12] = {
     {
         "{\"rules\": [{\"set\": {\"priority\": -1}},, {\"set\": {\"priority\": 0}}]}",

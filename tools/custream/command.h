@@ -38,7 +38,8 @@ void *array_room(void *array, size_t count, size_t *capacity, size_t size);
 void *array_zeros(size_t count, size_t size);
 /* Returns a copy of the text, or calls out_of_memory(); NULL for NULL. */
 char *kept(const char *text);
-/* Returns an array of UINT32_MAX (NONE in many files), or calls out_of_memory(). */
+/* Returns an array whose elements are UINT32_MAX, which many files call NONE; or calls
+ * out_of_memory(). */
 uint32_t *array_none(size_t count);
 
 /* Free several pointers. */
@@ -55,8 +56,8 @@ void free_each(void *const *pointers, size_t count);
         const type *const b = right; \
         return order; \
     }
-/* The first `i` of [from, to) for which the expression `before` is false; `to`: it is true for all.
- * `before` names `i`, and must be true for all `i` below the first and false from there on. */
+/* Gives the first `i` in [from, to) for which `before` is false; if there is none, gives `to`.
+ * `before` is an expression with `i`. Once it is false, it must be false for all higher `i`. */
 #define FIRST_NOT(i, from, to, before) \
     ({ \
         size_t low_ = (from), high_ = (to); \

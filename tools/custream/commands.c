@@ -8,8 +8,8 @@
 
 enum { COLUMNS = 100, TABLE_VERSION = 1 /* the version of the JSON */ };
 
-/* The rows of commands.def, and for each command a row of --help without a text, which is not
- * shown. */
+/* The rows of commands.def. Each command also has a row for --help, which is not shown, as that row
+ * has no text. */
 static const struct command_row table[] = {
 #define COMMAND(name_, place, summary) \
     {.kind = ROW_COMMAND, .name = #name_, .argument = place, .text = summary}, \
@@ -98,7 +98,8 @@ void command_put(const struct command_row *command)
                 *row->text ? " " : "", row->text);
         else if (row->kind == ROW_LINE) printf("    %s\n", row->text);
         else if (is_listed(row->kind)) {
-            /* Texts begin behind the longest name, or with library options below the names. */
+            /* Texts begin behind the longest name. If the list has library options, texts begin
+             * below the names. */
             char head[HEAD_ROOM];
             int column = 0;
             bool below = false;
@@ -180,7 +181,7 @@ void option_flag(char flag[FLAG_ROOM], enum cs_option id)
     flag[i] = 0;
 }
 
-/* Whether the option is a key in a policy file, which names no other policy. */
+/* Whether a policy file has a key for the option. A policy file cannot name another policy. */
 static bool has_key(enum cs_option id) { return id != CS_OPTION_POLICY; }
 
 /* --- for scripts --- */

@@ -15,7 +15,7 @@
     _(PRINT_URL) _(PROGRAM) _(RANGE) _(FROM_BYTE) _(RANK) _(RANKS) _(REPORT) _(RUN) _(SCHEMA) \
     _(SECTION) _(STAY) _(WHAT_IF) _(WHOLE) _(WINDOW) _(YES)
 enum flag {
-    FLAG_WORD = 1, /* no option but a word; only with order '-' of flags_next() */
+    FLAG_WORD = 1, /* a word instead of an option; flags_next() returns it only with order '-' */
     FLAG_HELP,
 #define NUMBERED(name) FLAG_##name,
     FLAGS(NUMBERED)
@@ -40,12 +40,12 @@ struct command_row {
     const char *name;     /* "fail-if"; of an option of the library: "TRACE_MAX" */
     const char *argument; /* "=FILE", "[=FILE]" or ""; of a command: its `place` in commands.def */
     const char *text;     /* NULL: the row is not shown */
-    const char *allowed;  /* what is allowed, for the complaint about a missing argument; NULL: it
-                             does not say */
+    const char *allowed;  /* the allowed values, for the complaint about a missing value; NULL: the
+                             complaint does not name them */
 };
 
-/* Returns the next command's row, for NULL the first command's; NULL: none. Its own rows follow
- * it. */
+/* Returns the row of the next command; for NULL, the row of the first command. NULL: no command is
+ * left. Behind that row stand the rows of the command's options, words and texts. */
 const struct command_row *command_next(const struct command_row *command);
 const struct command_row *command_find(const char *name);
 #define EACH_ROW(row, command) for (const struct command_row *row = (command) + 1; row->kind != \

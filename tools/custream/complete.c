@@ -1,6 +1,7 @@
 /* custream --complete WORDS: says what may stand in the place of the last word behind `custream`,
- * for the completions of shells (tools/pages/). Each line has a word, a tab and what it means; or
- * ":file", or ":program N", where the N words before are no part of the program's own command. */
+ * for the completions of shells (tools/pages/). Each line has a word, a tab and what the word
+ * means. Two lines are special. ":file": a path may stand there. ":program N": the command line of
+ * a program begins behind the first N words, of which `custream` is one. */
 #include "tools/custream/commands.h"
 #include "tools/custream/command.h"
 #include "tools/custream/live/live.h"
@@ -39,7 +40,7 @@ static void value_put(const char *before, const struct command_row *row)
         if (!word[strcspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")]) put(before, word, "", NULL);
 }
 
-/* The row of an option, as it is typed: with a value behind it, too. */
+/* Returns the row of the option that was typed, with or without "=VALUE" behind its name. */
 static const struct command_row *option_of(const struct command_row *command, const char *typed)
 {
     char name[FLAG_ROOM];
@@ -74,8 +75,8 @@ void command_complete(int count, char **words)
 {
     const char *const last = count ? words[count - 1] : "";
     const struct command_row *const command = count > 1 ? command_find(words[0]) : NULL;
-    const struct command_row *open = NULL; /* the option whose value comes */
-    bool given = false;                    /* "=" stands before the value, as a word: bash */
+    const struct command_row *open = NULL; /* the option that waits for its value */
+    bool given = false;                    /* "=" came as a word of its own, as in bash */
     int place = 0;                         /* how many words came that are no options */
     if (count < 2) return place_put("command");
     if (!command) return;

@@ -1,4 +1,5 @@
-/* custream ctl: has a process record or not, flush, take a policy, or say how it is. */
+/* custream ctl: tells a process to record, to stop recording, to flush, to take a policy, or to say
+ * its state. */
 #include "tools/custream/commands.h"
 #include "tools/custream/live/peer.h"
 #include "tools/custream/near.h"

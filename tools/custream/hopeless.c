@@ -33,8 +33,8 @@ static bool unwritable(const struct cs_settled *settled, enum cs_option id, cons
     return true;
 }
 
-/* Complains if a folder is unusable; true: it did. `whole`: the file is made right in the
- * folder. */
+/* Complains if a folder is unusable; true: it complained. `whole`: the file itself is made in the
+ * folder, so the folder has to be writable. */
 static bool folder_hopeless(
     const struct cs_settled *settled, enum cs_option id, const char *folder, bool whole)
 {
@@ -60,7 +60,8 @@ static const char *folder_of(char *path)
     return path;
 }
 
-/* Complains of a file that the library would refuse at the first call of CUDA. True: it did. */
+/* Complains of a file that the library would refuse at the first call of CUDA. True: this function
+ * complained. */
 static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
     static struct cs_claim claim;
@@ -69,7 +70,7 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
                           : is(settled, CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE
                                                                : 0;
     if (is(settled, CS_OPTION_TRACE, "off") || !*settled->value[id]) return false;
-    const char *rest = settled->value[id]; /* from the first of %p, %e, %h, %r on; %% is % */
+    const char *rest = settled->value[id]; /* ends up at the first %p, %e, %h or %r; %% is % */
     size_t n = 0;
     for (; *rest && n < PATH_MAX - 1; path[n++] = *rest++) {
         if (*rest != '%') continue;
@@ -88,7 +89,8 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 
 /* --- libraries that options name --- */
 
-/* Complains of a library that cannot be opened; true: it did. The loader finds names without /. */
+/* Complains of a library that cannot be opened; true: it complained. A name without a / is not
+ * checked, as the loader searches for it. */
 static bool library_hopeless(enum cs_option id, const char *path)
 {
     struct stat about;

@@ -52,7 +52,8 @@ int command_help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* A fixed threshold: malloc would raise it, and keep the memory of large tables once freed. */
+    /* Fixes the threshold. Otherwise malloc raises it and then keeps the memory of large tables
+     * that were freed. */
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
     if (argc < 2) {
         fputs("custream: which command? 'custream help' lists them\n", stderr);

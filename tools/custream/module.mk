@@ -1,4 +1,5 @@
-# build/custream: the command. Its own process; of the shim it shares the table of options and what reads policies, and nothing else.
+# build/custream: the command, a process of its own. It shares with the shim only the table of
+# options and the code that reads policies.
 
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
                  $(addprefix shim/base/,glob.c json.c log.c no_room.c options.c plain.c settings.c verdict.c)
@@ -11,7 +12,7 @@ $(B)/obj/tools/custream/explain.o: docs/findings.md
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 
-# The wheel links them too (tools/wheel.sh).
+# The wheel links these libraries too (tools/wheel.sh).
 CUSTREAM_LIBS := -lcjson -lelf -lz -lm
 $(B)/custream: $(CUSTREAM_OBJ) $(GLIBC_READY)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $(CUSTREAM_OBJ) $(GLIBC_FLOOR) $(CUSTREAM_LIBS)

@@ -12,10 +12,11 @@ struct near {
 };
 
 /* Compares one name. The caller does so for all names, with near->best NULL at first. Of equally
- * close names, takes the first one, or the last one that begins with what was typed. */
+ * close names, near->best becomes the last one that begins with the typed word; if none does, the
+ * first one. */
 void near_look(struct near *near, const char *name);
-/* Says that there is no such `kind`, and what was likely meant, or that help lists them all.
- * Returns STATUS_UNUSABLE. */
+/* Says that there is no such `kind`. Adds the name that was likely meant; if there is none, the
+ * `custream help` command that lists all names. Returns STATUS_UNUSABLE. */
 int near_complain(const struct near *near, const char *name, const char *kind, const char *typed,
     const char *prefix, const char *command);
 

@@ -54,7 +54,7 @@ bool is_same_file(const char *a, const char *b)
 
 struct elf_facts {
     GElf_Ehdr header;
-    bool interpreted; /* has PT_INTERP: the loader starts it, and reads LD_PRELOAD */
+    bool interpreted; /* the file has PT_INTERP: a loader starts it and reads LD_PRELOAD */
 };
 
 /* Reads the facts of a file. False: it is no ELF file of this byte order. */
@@ -98,7 +98,8 @@ const char *program_obstacle(const char *path)
     struct elf_facts own, facts;
     /* A script's own setuid bit has no effect on Linux. */
     if (interpreter) interpreter[strcspn(interpreter, " \t")] = 0, path = interpreter;
-    /* AT_SECURE: then the loader ignores an LD_PRELOAD with a slash (ld.so(8)) */
+    /* Such a program runs with AT_SECURE, so the loader ignores an LD_PRELOAD with a slash
+     * (ld.so(8)). */
     struct stat about;
     if (!stat(path, &about) &&
         ((about.st_mode & S_ISUID && about.st_uid != getuid()) ||

@@ -20,7 +20,7 @@ bool is_file_at(int fd, const char *path);
  * name. */
 const char *program_obstacle(const char *path);
 
-enum { SCRIPT_LINE = 256 }; /* the kernel reads so much */
+enum { SCRIPT_LINE = 256 }; /* how much of the line the kernel reads */
 /* Reads the first line of a file. Returns the words behind its "#!"; NULL: there are none. */
 char *script_words(const char *path, char line[SCRIPT_LINE]);
 

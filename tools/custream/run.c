@@ -19,7 +19,8 @@
 #define CUSTREAM_LIBDIR "/usr/local/lib"
 #endif
 
-/* Complains of a wrong value: the library would only go on with the default. */
+/* Complains of a wrong value. Without this complaint the program would start, and the library would
+ * use the default. */
 static bool value_ok(enum cs_option id, const char *prefix, const char *name, const char *separator,
     const char *value)
 {
@@ -110,7 +111,7 @@ static bool shim_preload(void)
         "$ORIGIN", "${ORIGIN}", "$LIB", "${LIB}", "$PLATFORM", "${PLATFORM}"};
     char path[PATH_MAX], *value;
     if (!shim_find(path)) return false;
-    bool expands = false; /* the loader would put something in place of a token */
+    bool expands = false; /* the path has a token that the loader would replace */
     for (size_t i = 0; i < CS_COUNT(tokens); i++) expands |= strstr(path, tokens[i]) != NULL;
     if (strpbrk(path, ": \t") || expands) {
         complain("custream run",
@@ -123,7 +124,7 @@ static bool shim_preload(void)
     const size_t length = strlen(path);
     for (const char *at = before; at && (at = strstr(at, path)); at += length)
         if ((at == before || strchr(": ", at[-1])) && (!at[length] || strchr(": ", at[length])))
-            return true; /* it is named there */
+            return true; /* LD_PRELOAD has the library already */
     if (asprintf(&value, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") < 0)
         value = NULL;
     bool ok = value && !setenv("LD_PRELOAD", value, 1);
@@ -159,7 +160,7 @@ int command_run(int argc, char **argv)
         else if (!option_give((enum cs_option)(flag - FLAG_LIBRARY), optarg))
             return STATUS_UNUSABLE;
     }
-    bool good = true; /* flags come first: they replace wrong variables */
+    bool good = true; /* variables are checked behind the flags, which replace wrong ones */
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         const char *value = environment_value((enum cs_option)i);
         if (value) good &= value_ok((enum cs_option)i, "", cs_option_info[i].env, "=", value);

@@ -30,7 +30,8 @@ const char *value_exact(char out[SHOWN_MAX], double value);
 /* Returns the "s" of a plural; "" for a count of 1. */
 static inline const char *plural(double count) { return count == 1 ? "" : "s"; }
 
-/* A text that grows, and is cut at the end of its room. */
+/* A text to append to: `at` is its end, and `left` is the room behind that. What does not fit is
+ * cut off. */
 struct line {
     char *at;
     size_t left;

@@ -66,7 +66,8 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
         .ended = text_member(totals, "ended"),
         .ended_by = text_member(totals, "ended_by"),
         .recovered = recovered,
-        /* Whole rings were added. If bytes were cut off, they are damaged. */
+        /* No call is missing if sound rings were added. Bytes are cut off only if the rings are
+         * damaged. */
         .all_calls = member_of(recovered, "rows") && !count(recovered, "cut_bytes") &&
                      !member_of(recovered, "threads_not_kept") &&
                      !member_of(totals, "no_memory_for"),

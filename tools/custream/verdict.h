@@ -6,7 +6,8 @@
 
 #include "shim/base/verdict.h"
 
-/* Return a member of a JSON object, or NULL; its number, else -1 or 0; its text, or NULL. */
+/* Return a member of a JSON object: the member itself, else NULL; its number, else -1 (number_in)
+ * or 0 (number_or_0); its text, else NULL. */
 const cJSON *member_of(const cJSON *object, const char *name);
 double number_in(const cJSON *object, const char *name);
 double number_or_0(const cJSON *object, const char *name);

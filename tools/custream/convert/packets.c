@@ -24,7 +24,8 @@ struct packets {
      * VALUE" */
     struct numbers counters;
     struct numbers made; /* the made-up number of a pid or tid that is a text, by a hash of it */
-    /* what Perfetto's format has no place for, and what is allowed instead; "": nothing to say */
+    /* why: what Perfetto's format has no place for; allowed: what the trace may have instead, or
+     * "" */
     char why[160], allowed[80];
     yyjson_val *row; /* the row that is being read */
     bool half;
@@ -89,7 +90,8 @@ static yyjson_val *member(const struct packets *p, const char *name)
     return yyjson_obj_get(p->row, name);
 }
 
-/* Returns the value as JSON, until the next call. shown(): only the begin, for a complaint. */
+/* text_of() returns the value as JSON, valid until the next call. shown() does the same, but cuts
+ * the text short for a complaint. */
 static const char *text_of(struct packets *p, yyjson_val *value)
 {
     p->text.length = 0;
@@ -169,8 +171,9 @@ static bool is_hex(const struct cs_pf_text *text)
     return strspn(digits, "0123456789abcdef") == n;
 }
 
-/* Makes room in pf.side for an argument that the library may keep until the event's end: moves what
- * is there to `notes` if needed. Returns false if the argument is too long for pf.side. */
+/* Makes room in pf.side for an argument that the library may keep there until the event's end. If
+ * needed, moves the content of pf.side to `notes`. Returns false if the argument is too long for
+ * pf.side. */
 static bool is_kept(struct packets *p, size_t length)
 {
     enum { NUMBERS = 512 }; /* bytes of the longest list of numbers */

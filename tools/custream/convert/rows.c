@@ -48,7 +48,7 @@ static void rows_begin(struct conversion *c)
     c->put(c->of, c->head.at, c->head.length);
 }
 
-/* Whether a text of the row has half a pair of surrogates; only JSON can. */
+/* Whether a text of the row has half a pair of surrogates. Rows of packets have none. */
 static bool has_half(struct json *json)
 {
     if (reader_is_packets(&json->reader)) return false;

@@ -32,7 +32,7 @@ struct export
     int64_t base;
     struct numbers thread_names; /* names of threads, by process and thread */
     struct numbers file_of;      /* for a merged trace: the number of the file in it, by pid */
-    struct numbers sample_of;    /* N if one in N calls has GPU times, by the number of the file */
+    struct numbers sample_of; /* by the number of the file: one in how many calls has GPU times */
     uint32_t file; /* the number of the current file; NONE: no merged trace, or no row yet */
     bool merged;
 };

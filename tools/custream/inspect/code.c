@@ -8,7 +8,7 @@
 struct function {
     uint64_t begin, end;
     const char *name;
-    bool runtime; /* the function is part of the CUDA runtime, of its API or internal */
+    bool runtime; /* the function belongs to the CUDA runtime (its API or its internals) */
 };
 
 struct functions {

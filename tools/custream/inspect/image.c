@@ -263,7 +263,8 @@ static void symbols_section(void *of, const struct section *section)
 
 /* --- texts in read-only data: names to look up, and the mark of a CUDA runtime --- */
 
-/* An error that only the CUDA runtime names; in two texts, so that custream's file lacks it. */
+/* The name of an error that only the CUDA runtime has. The name stands in two texts, so that the
+ * file of custream itself does not have it. */
 static const char RUNTIME_MARK[] = "cudaError", RUNTIME_MARK_ENDS[] = "CudartUnloading";
 
 enum { NAME_MOST = 96 };

@@ -12,7 +12,7 @@ static const char *const use_name[USES] = {
 static const char *const level_name[API_LEVELS] = {
     [API_DRIVER] = "driver", [API_RUNTIME] = "runtime"};
 
-/* VERSION: of the JSON; grows if a member goes away or changes its meaning. */
+/* VERSION: the version of the JSON. It grows if a member goes away or changes its meaning. */
 enum { VERSION = 1, INDENT = 20, WIDTH = 100, SHOWN = 40 };
 
 /* Puts "  LABEL           " to begin a line; an empty label puts the same width in blanks. */

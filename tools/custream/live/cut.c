@@ -42,8 +42,8 @@ static int look(const char *path, const struct file_id *file)
     return errno = ESTALE, -1;
 }
 
-/* Looks for the file among the descriptors of each thread, as the thread that writes the trace has
- * a table of its own. */
+/* Looks for the file among the descriptors of each thread: the thread that writes the trace has its
+ * own table of descriptors. */
 static int look_at_descriptors(int pid, const struct file_id *file)
 {
     char pattern[64];
@@ -66,7 +66,7 @@ int trace_find(int pid, const char *trace, const struct file_id *file, char path
     int fd = look(path, file);
     const int error = errno;
     if (fd < 0 && through && known(file))
-        fd = look(trace, file); /* below /proc, an absolute link in the path goes wrong */
+        fd = look(trace, file); /* below /proc/PID/root, an absolute link leads to our root */
     if (fd < 0 && known(file)) fd = look_at_descriptors(pid, file);
     if (fd < 0) errno = error;
     return fd;
@@ -137,8 +137,8 @@ static void say_why(const char *command, const struct extract *extract, int erro
 
 /* --- files as they are at one moment --- */
 
-/* Returns an open file without a name, on the file system of `to`. No memfd, as a trace may be
- * long. */
+/* Returns an open file without a name, on the file system of `to`. A memfd will not do, as a trace
+ * may be too long for memory. */
 static int scratch(const char *to)
 {
     char name[TRACE_ROOM];
@@ -187,8 +187,9 @@ static int snapshot(int file, const struct extract *extract, const char *to)
         good = !ftruncate(fd, sure) && copy_bytes(file, fd, sure, before.st_size) &&
                !fstat(file, &after);
         if (!good) break;
-        /* Nobody wrote meanwhile. File times go in steps, so a file that was written just now may
-         * change again under the same time: at first, the last write must be older than a step. */
+        /* The copy is done if nobody wrote meanwhile. File times go in steps, so two writes may
+         * have the same time. In the first half of the tries, the last write must therefore be
+         * older than a step. */
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
         const int64_t written = ns_of(after.st_mtim);

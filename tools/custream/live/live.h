@@ -20,7 +20,7 @@ struct listener {
 struct listeners {
     struct listener **each; /* in the order of their pids, if listeners_find() has found them */
     size_t count, capacity;
-    size_t left_out; /* how many further processes listen, which could not be asked */
+    size_t left_out; /* how many further listening processes could not be asked */
 };
 
 /* Finds and asks all processes that listen. Says how many could not be asked. */
@@ -67,7 +67,7 @@ struct extract {
     const char *trace;             /* the trace's path, as the process names it */
     struct file_id file;           /* the device and inode of the trace */
     unsigned long long base;       /* the trace's baseTimeNanoseconds; 0: not known */
-    unsigned long long events_end; /* so many first bytes never change; 0: not known */
+    unsigned long long events_end; /* how many first bytes never change; 0: not known */
     unsigned parts;                /* how many parts the process keeps; 0: the trace is one file */
     int64_t from, until;           /* the span, in ns of the wall clock */
     int kept; /* extract_keep()'s copy, for when the file cannot be read any more; 0 or -1: none */
@@ -82,9 +82,9 @@ struct extract extract_of(const struct peer *peer, const struct about *about, in
 enum { TRACE_ROOM = 4200 };
 
 /* Finds the regular file that the process calls `trace`: below the process's root, at the same path
- * of this command, or among the process's descriptors. Returns an O_PATH descriptor: whatever has
- * that path, opening it has no effect. Returns -1 with errno; ESTALE: that path leads to another
- * file.
+ * below this command's root, or among the process's descriptors. Returns an O_PATH descriptor, as
+ * opening one has no effect, whatever the path leads to. Returns -1 with errno; ESTALE: `trace`
+ * leads to another file.
  *
  * `path`: `trace` below the process's root, also if the file was found elsewhere. */
 int trace_find(int pid, const char *trace, const struct file_id *file, char path[TRACE_ROOM]);
@@ -104,8 +104,8 @@ bool extract_is(int fd, const struct extract *extract);
  * -1. */
 int extract_keep(const struct extract *extract, const char *to);
 
-/* Writes one timeline, from the first `from` to the last `until`. False: a complaint was
- * printed. */
+/* Writes one timeline of all extracts, from their earliest `from` to their latest `until`. False: a
+ * complaint was printed. */
 bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count,
     struct cut_reach *cut);
 /* Writes the whole trace of a process that records no more. */

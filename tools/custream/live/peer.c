@@ -191,7 +191,7 @@ static bool connect_once(struct peer *peer)
             !its.pid)
             return true;
         FAIL(peer, "process %d does not listen: process %d has taken its place", peer->pid,
-            (int)its.pid); /* anybody may take its name */
+            (int)its.pid); /* any process may take the socket's name */
     } else if (errno == EAGAIN) return FAIL(peer, "process %d: too many ask it at once", peer->pid);
     else if (errno == ECONNREFUSED) nobody(peer);
     else if (errno == EACCES || errno == EPERM) FAIL(peer, "process %d: not permitted", peer->pid);

@@ -1,4 +1,5 @@
-/* custream trigger: writes the file of CUSTREAM_TRIGGER, which gets its name when it is whole. */
+/* custream trigger: writes the file of CUSTREAM_TRIGGER. The file gets its name once it is whole.
+ */
 #define _GNU_SOURCE /* mkostemp */
 #include "shim/base/append.h"
 #include "tools/custream/near.h"

@@ -21,7 +21,8 @@ static bool is_file(int fd, struct file_id id)
     return is_regular(fd, &st) && st.st_dev == id.device && st.st_ino == id.inode;
 }
 
-/* Opens the part before: "trace.6.json" of "trace.json" if that is part 7; -1: there is none. */
+/* Opens the part before the trace `fd`: if "trace.json" is part 7, "trace.6.json". -1: there is
+ * none. */
 static int part_before(const char *path, int fd)
 {
     char name[PATH_MAX + 32];
@@ -58,7 +59,7 @@ cJSON *finish_part_before(const char *path, int fd)
 /* --- a file --- */
 
 /* Mends a file and returns its new trailer; NULL: the file stays as it is. A file of packets is
- * written anew, and only if there are rings with more than the trace has. */
+ * mended only if there are rings, and is written anew then. */
 static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings, const cJSON *last)
 {
     struct mended mended;
@@ -126,7 +127,7 @@ cJSON *finish_file(const char *path, struct file_id id, const char *by, int ring
         if (part >= 0) close(part);
     }
     if (is && (!by || !flock(fd, LOCK_EX | LOCK_NB)))
-        trailer = finish_open(path, fd, by, rings); /* by the lock, nobody else writes the file */
+        trailer = finish_open(path, fd, by, rings); /* the lock keeps other writers away */
     close(fd);
     return trailer;
 }

@@ -26,7 +26,7 @@ struct torn_more rings_more(struct rings *rings, int trace);
 /* Adds a row for each record that is neither in the trace nor in the bytes of rings_more(). */
 void rings_rows(struct rings *rings, struct mend_to *to);
 
-/* --- record_row.c: makes a row of a record, with what that record holds --- */
+/* --- record_row.c: makes a row from what a record holds --- */
 
 /* Finds the texts in `bytes`, by their numbers. Takes over `bytes`. */
 void record_texts_read(struct record_texts *texts, char *bytes, size_t size);

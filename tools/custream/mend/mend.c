@@ -55,7 +55,7 @@ int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t f
 static cJSON *trailer_make(
     struct check *check, const struct mended *mended, const struct mend_known *known)
 {
-    /* Members of the trailer of the last flush that cannot be counted from rows. */
+    /* Members that cannot be counted from rows. They are copied from the last flush's trailer. */
     static const char *const taken_over[] = {
         "deviceProperties", "unusedRules", "perThreadDefaultStreams"};
     const struct rings *rings = mended->rings;
@@ -97,7 +97,7 @@ static bool tail_make(struct mended *mended, const struct torn *torn)
     struct rope rest = {0};
     const struct torn_more *more = torn->more;
     mended->stands = (off_t)torn_stands(torn).file;
-    if (more && mended->stands > more->at) { /* some of what stays is from the rings */
+    if (more && mended->stands > more->at) { /* the bytes from more->at on are from the rings */
         rope_put(&mended->tail, more->bytes, (size_t)(mended->stands - more->at));
         mended->stands = more->at;
     }

@@ -74,8 +74,8 @@ enum mend_end mend_make(
     struct mended *mended, int fd, struct rings *rings, const struct mend_known *known);
 void mended_free(struct mended *mended);
 
-/* Replaces the file `to` by a whole file, in one step; without `mended` by a copy of `fd`. False:
- * the complaint was printed. */
+/* Replaces the file `to` by the mended file, in one step. If `mended` is NULL, replaces it by a
+ * copy of `fd`. False: the complaint was printed. */
 bool mend_write(const char *command, const char *to, int fd, const struct mended *mended);
 
 /* Writes the tail into the open file itself, so no room for a second file is needed. False: writing

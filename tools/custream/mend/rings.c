@@ -77,8 +77,8 @@ static bool is_laid_out(const struct cs_rings *head, uint64_t size)
            head->bytes == head->threads_at + head->most * (page + ring) && head->bytes <= size;
 }
 
-/* Finds the trace in the head of the rings, and where its events end. False: `why` says why; if it
- * says nothing, the trace has all that was recorded. */
+/* Finds the trace in the head of the rings, and the end of the trace's events. False: `why` says
+ * why. If `why` is empty, the trace has all that was recorded. */
 static bool find_end(struct rings *rings, const struct stat *trace, struct rings_why *why)
 {
     const struct cs_rings_trace *now = &rings->head.trace[cs_rings_entry(rings->head.word)];
@@ -105,7 +105,7 @@ static bool load(struct rings *rings, int trace, uint64_t base, struct rings_why
 {
     struct stat own, about;
     if (fstat(rings->fd, &own) || fstat(trace, &about)) return false;
-    /* a file that ends within its head has zeros there */
+    /* if the file ends inside its head, the rest of rings->head stays zeros */
     const struct cs_rings *head = &rings->head;
     if (pread(rings->fd, &rings->head, sizeof rings->head, 0) < 0) return false;
     const bool is = !memcmp(head->magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC);

@@ -87,7 +87,8 @@ int64_t clock_ahead(const struct clock *clock, int64_t at)
     double ahead = clock->offset_ns + clock->drift_ppb * 1e-9 * ((double)at - clock->at_ns);
     for (int i = 0; i < clock->jump_count; i++) {
         const struct jump *jump = &clock->jumps[i];
-        /* 0.99: together with the drift, `ahead` still grows more slowly than the time */
+        /* The factor 0.99 leaves room for the drift: `ahead` has to grow more slowly than time
+         * passes. */
         const double since = 0.99 * ((double)at - jump->at_ns);
         /* times that a jump forward passed over become nearly one moment */
         if (jump->size_ns <= 0) ahead += since >= 0 ? jump->size_ns : 0;

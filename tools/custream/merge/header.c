@@ -31,7 +31,7 @@ static void clocks_put(struct rope *to, const struct plan *plan)
                                   "most, if nobody has set its clock between their starts; times "
                                   "of several hosts are as good as their "
                                   "clocks were synchronised";
-    uint64_t most = 0, next = 0; /* the two largest errors: both clocks may be wrong */
+    uint64_t most = 0, next = 0; /* the two largest errors: two clocks may differ by their sum */
     bool unknown = false;
     for (size_t p = 0; p < plan->process_count; p++) {
         const struct process *process = &plan->processes[p];
@@ -95,7 +95,7 @@ static bool all_complete(const struct plan *plan)
     bool complete = true;
     for (size_t i = 0; i < plan->file_count; i++)
         complete &= plan->range ? !plan->files[i].cut : plan->files[i].complete;
-    return complete; /* with --range a file without an end is complete: the range has ended */
+    return complete; /* with --range, each whole file is complete, as the range has ended */
 }
 
 /* Puts the file's own header; if the process has several parts, the newest part's. */
@@ -178,7 +178,7 @@ static void group_put(struct rope *to, const struct file *file, const struct pro
 
 void header_put(struct rope *to, const struct plan *plan)
 {
-    unsigned format = CS_TRACE_FORMAT; /* the lowest of the files: rows have no more than it says */
+    unsigned format = CS_TRACE_FORMAT; /* the lowest of the files' formats: all rows fit it */
     for (size_t i = 0; i < plan->file_count; i++)
         if (plan->files[i].ours && plan->files[i].format < format) format = plan->files[i].format;
     rope_print(to, CS_TRACE_BEGIN("%u") "%" PRId64 ",\n", format ?: 1, plan->base);
@@ -214,7 +214,7 @@ static bool sums_make(const struct plan *plan, struct sum *sums, size_t count)
     for (size_t i = 0; i < plan->file_count; i++)
         for (size_t s = 0; s < count; s++) {
             uint64_t value;
-            /* Of no_room, the last part of a process includes the parts before it. */
+            /* The no_room counts in a process's last part already include its earlier parts. */
             const bool counts = i + 1 == plan->file_count ||
                                 plan->files[i + 1].process != plan->files[i].process ||
                                 strncmp(sums[s].path, "/no_room", 8);

@@ -41,8 +41,8 @@ static int request_read(struct request *request, int argc, char **argv)
         else if (flag == FLAG_FROM_BYTE) {
             char *end;
             const uint64_t bytes = strtoull(optarg, &end, 10);
-            /* so long was the file when the range began; but it may have ended in a trailer, over
-             * which the range's rows were written */
+            /* The file had this many bytes when the range began. If it ended in a trailer then,
+             * the range's rows were written over that trailer, and begin earlier. */
             request->plan.skip_to = bytes > TORN_BEHIND ? bytes - TORN_BEHIND : 0;
             if (*optarg < '0' || *optarg > '9' || *end)
                 return complain(NAME, "--from-byte='%s': a number of bytes is wanted", optarg);

@@ -147,7 +147,8 @@ static bool become_packets(struct out *out)
     spooled = text;
     out->packets = false;
     close(out->fd);
-    /* overwrites out->temporary, which `unfinished` points to; `spooled` has the text's name */
+    /* temporary_open() overwrites out->temporary, to which `unfinished` points. The text's old name
+     * is in `spooled`. */
     bool good = temporary_open(out, "packets");
     if (good && rows_convert(text, ROWS_PACKETS, out_put, out, error) == JSON_BROKEN) {
         complain(out->command, "%s: %s", out->path, error);

@@ -407,7 +407,7 @@ static void labels_settle(struct plan *plan)
 {
     for (size_t p = 0; p < plan->process_count; p++) {
         struct process *process = &plan->processes[p];
-        const char *name = "\"process\""; /* of the host */
+        const char *name = "\"process\""; /* the host process's name */
         for (size_t i = plan->file_count; i-- > 0;)
             for (size_t g = plan->files[i].process == p ? plan->files[i].group_count : 0; g-- > 0;)
                 if (!plan->files[i].groups[g].gpu && plan->files[i].groups[g].name)
@@ -443,7 +443,8 @@ static void labels_settle(struct plan *plan)
  * MERGED_OTHERS on. */
 static void pids_settle(struct plan *plan)
 {
-    struct numbers taken = {0}, known = {0}; /* known: by process and group */
+    /* taken: the pids in use; known: the pid that a group got, by process and group */
+    struct numbers taken = {0}, known = {0};
     uint32_t next = MERGED_OTHERS;
     for (size_t i = 0; i < plan->file_count; i++)
         for (size_t g = 0; g < plan->files[i].group_count; g++) {
@@ -497,7 +498,7 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
         }
     if (!plan->file_count) return false;
     processes_sort(plan);
-    uint64_t next[ID_RANGES] = {0}; /* what to add to ids: the counts of all processes before */
+    uint64_t next[ID_RANGES] = {0}; /* what to add to a process's ids: the counts of those before */
     for (size_t p = 0; p < plan->process_count; p++)
         for (int range = 0; range < ID_RANGES; range++) {
             const uint64_t used = plan->processes[p].ids[range];

@@ -95,7 +95,7 @@ struct plan {
     int64_t window[2];    /* in ns from `begin` on, once plan_make() has returned */
     bool windowed;
     bool wall; /* the caller gives the window by the wall clock; plan_make() converts it */
-    /* with `wall` or `range`: all files are custream's, and of one process; then pids stay */
+    /* `wall` or `range` is set, and all files are custream's and of one process: pids stay */
     bool alone;
     uint64_t skip_to; /* with `range`: rows before this byte of the file are not the range's */
     /* the name of a range: the window is the file's newest range of that name, with its GPU work;

@@ -5,7 +5,8 @@
 #include "tools/custream/trace/json.h"
 #include "tools/custream/trace/numbers.h"
 
-/* Functions that take rows and members, and may change them. False, with `error` set, stops. */
+/* Functions that take rows and members, and may change them. To stop the reading, a function sets
+ * `error` and returns false. */
 struct source_sink {
     void *of;
     bool (*row)(void *of, struct json *json, char error[256]);

@@ -35,7 +35,7 @@ static void time_set(yyjson_val *value, char text[VALUE_TEXT], int64_t ns)
     unsafe_yyjson_set_raw(value, text, (size_t)length);
 }
 
-/* Returns the file's first time that becomes `merged`, or a later time, in the merged trace. */
+/* Returns the first time of the file that is `merged` or later in the merged trace. */
 static int64_t time_before_merge(
     const struct file *file, const struct process *process, int64_t merged)
 {
@@ -94,7 +94,8 @@ static bool row_write(void *of, struct json *json, char error[256])
     if (value_ns(row.at[ROW_TS], &ts)) {
         const int64_t begin = time_merged(w->process, ts);
         time_set(row.at[ROW_TS], times[0], begin);
-        /* With a clock, rows that followed each other still do: begin and end change apart. */
+        /* With a clock, begin and end are converted one by one, so that rows that followed each
+         * other still do. */
         if (w->process->clock && value_ns(row.at[ROW_DUR], &duration))
             time_set(row.at[ROW_DUR], times[1], time_merged(w->process, ts + duration) - begin);
     }

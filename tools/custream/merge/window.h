@@ -23,8 +23,8 @@ struct window {
     size_t open_count, open_capacity;
     uint32_t unused;     /* a free place in `open`, + 1; its `below` is the next free place, + 1 */
     struct numbers tops; /* by key_of(): the place of the innermost slice that is open, + 1 */
-    /* by key_of(): 1 if only one end lies in the window, 0 if both do or none does; for a range,
-     * how many ends are at slices that stay */
+    /* by key_of(): 1 if only one end of the arrow lies in the window, 0 if both ends or none do.
+     * For a range: how many ends of the arrow are at slices that stay */
     struct numbers arrows;
     /* by key_of(): the number of the counter's last row before the window */
     struct numbers counters;
@@ -35,7 +35,7 @@ struct window {
     struct numbers begins; /* for a range, by lane and time: 1 if a slice that stays begins then */
 };
 
-/* Returns false, after a complaint, for a window that begins when all is over. */
+/* Returns false, after a complaint, if the window begins after the last event. */
 bool window_fits(const struct plan *plan);
 /* Sets the plan's window to the times of its range. Returns false after a complaint. */
 bool window_of_range(struct plan *plan);

@@ -29,7 +29,7 @@ struct subject {
     const char *path, *to;
     int fd;
     struct mend_known known;
-    bool all; /* nothing was recorded after the last flush, or the rings have it */
+    bool all; /* the trace, with its rings, has all that was recorded */
 };
 
 /* Returns where the extension in the name of a trace begins; without one, where the name ends. */
@@ -61,7 +61,7 @@ static int trace_open(const char *path, bool in_place)
     return -1;
 }
 
-/* Whether rings could add nothing: the process ended well, or they were added before. */
+/* Whether rings could add nothing: the trace is complete, or its rings were added before. */
 static bool has_all(const cJSON *trailer)
 {
     return cJSON_IsTrue(member_of(member_of(trailer, "totals"), "complete")) ||
@@ -84,8 +84,8 @@ static bool is_better(const char *to, int trace)
 
 /* --- a trace --- */
 
-/* Recovers a trace with its rings, or without them if they are damaged. NULL: there are no rings
- * that add something. */
+/* Recovers a trace with its rings; if the rings are damaged, without them. `rings` is NULL if no
+ * rings add anything. */
 static int recover_with(struct subject *s, struct rings *rings)
 {
     struct mended mended;

@@ -132,7 +132,7 @@ bool foreign_row(struct foreign *foreign, struct trace_row *row)
     if (phase == 'X' && !row_has(row, KEY_CAT)) { /* GPU work, if it is on a GPU's stream */
         const uint64_t process = key_of(row, KEY_PID), thread = key_of(row, KEY_TID);
         const uint32_t kind = numbers_get(&foreign->processes, process, UNKNOWN);
-        if (kind == UNKNOWN) /* it waits for foreign_held() */
+        if (kind == UNKNOWN) /* the slice waits for foreign_held() */
             array_add(foreign->held, foreign->held_count, foreign->held_capacity,
                 (struct held){row->number[KEY_TS], row_number(row, KEY_DUR, 0), process, thread,
                     row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)});

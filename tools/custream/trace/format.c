@@ -11,7 +11,7 @@ enum { OLDEST = 1 };
 static const struct {
     const char *path;
     unsigned since;
-    const char *unknown; /* what older traces lack, in words; NULL: no summary speaks of it */
+    const char *unknown; /* a phrase for what older traces lack; NULL: no summary shows that */
 } members[FORMAT_MEMBERS] = {
     [FORMAT_NO_ROOM] = {"totals.no_room", 2, "what had no room in a table (unknown in format 1)"},
     [FORMAT_WITHOUT_CALL_IN_ALL] = {"totals.gpu_work_without_call_in_all_parts", 2, NULL},
@@ -30,7 +30,7 @@ const char *format_unknown(unsigned format)
     return NULL;
 }
 
-/* What cs.note says in traces without cs.cut. Of the other notes no reader wants to know. */
+/* The texts of cs.note that mean a cut in traces without cs.cut. Other notes are ignored. */
 static const struct {
     const char *note;
     enum cs_cut cut;

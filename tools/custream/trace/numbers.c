@@ -4,7 +4,7 @@
 
 static struct number_slot *slot_of(const struct numbers *numbers, uint64_t key)
 {
-    /* Fibonacci hashing: the upper half depends on all bits. */
+    /* Fibonacci hashing: the upper half of the product depends on all bits of the key. */
     uint64_t h = key * 0x9e3779b97f4a7c15;
     for (size_t i = h >> 32 ^ h;; i++) {
         struct number_slot *slot = &numbers->slots[i & numbers->mask];

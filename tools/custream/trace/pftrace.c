@@ -208,7 +208,7 @@ static void compressed_read(struct pftrace *p, struct message bytes)
     free(all.at);
 }
 
-/* Reads what few packets have: what later packets are to be read by, and texts around the rows. */
+/* Reads what only few packets have: facts that later packets need, and texts around the rows. */
 static void packet_news(struct pftrace *p, struct sequence *sequence, struct message message)
 {
     struct field in[CS_PF_EXTENSION_DESCRIPTOR + 1], defaults[CS_PF_CLOCK_ID + 1],
@@ -282,8 +282,8 @@ struct pftrace *pftrace_new(bool texts)
 }
 
 /* Whether `rest` begins like a packet, or in another tool's file like a field. If not, the packet
- * before `rest` is not read either: in a torn file the rest of the old trailer follows the new
- * packets, and the last of these may end in bytes of that trailer. */
+ * before `rest` is not read either: in a torn file, the last new packet may end in bytes of the old
+ * trailer, whose rest follows the new packets. */
 static bool goes_on(const struct pftrace *p, struct message rest)
 {
     const unsigned wire = *rest.at & 7;
@@ -297,8 +297,8 @@ static struct message rest_of(const struct pftrace *p)
     return message_of(p->rest.at + p->done, p->rest.length - p->done);
 }
 
-/* Reads the next whole packet. A packet at the end of the fed bytes waits until more or all bytes
- * were fed, as goes_on() has to see what follows it. False: no packet was read. */
+/* Reads the next whole packet. False: no packet was read. A packet at the end of the fed bytes
+ * waits for more bytes or for pftrace_end(), as goes_on() has to see what follows the packet. */
 static bool packet_next(struct pftrace *p)
 {
     const struct message rest = rest_of(p);

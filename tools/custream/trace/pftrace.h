@@ -28,8 +28,8 @@ enum pftrace_piece {
                      as JSON; the value behind it is to be ignored */
     PFTRACE_TAIL, /* the text behind the events: "],...}" */
 };
-/* The subtype of a string in a row that stays where it is as long as the trace is read: the same
- * address is the same text. */
+/* The subtype of a row's string whose text stays in place as long as the trace is read. For such
+ * texts, the same address means the same text. */
 enum { PFTRACE_STAYS = 2 << 3 };
 struct pftrace_found {
     struct yyjson_val *row;

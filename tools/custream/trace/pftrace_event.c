@@ -152,7 +152,8 @@ struct event {
     uint64_t type, track;
     uint64_t number; /* a counter's value; is_real: the bits of a double */
     uint64_t flow;
-    /* The field that has the flow. If there are several, the last of these counts. */
+    /* The kind of field that has the flow. Of several such fields, the kind that stands last in
+     * this list counts. */
     enum { NO_FLOW, FLOW_OUT, OLD_FLOW_OUT, FLOW_IN, OLD_FLOW_IN } way;
     bool is_real;
     bool bare;                       /* the packet's flag: a slice that has it has no "args" */
@@ -169,7 +170,8 @@ static void flow_take(struct event *e, unsigned way, uint64_t flow)
     e->flow = flow;
 }
 
-/* A text of the event's own counts before the number of one that its sequence was told. */
+/* Reads the fields. A category or name in the event itself counts before an interned one,
+ * whichever comes first. */
 static void event_fields(const struct pftrace *p, struct event *e, struct message all)
 {
     enum { OLD_FLOW = 47, OLD_FLOW_ENDS = 48 };
@@ -345,8 +347,8 @@ static void arrow(struct pftrace *p, const struct event *e, const struct track *
 
 enum { LEGACY_FIELDS = CS_PF_INSTANT_SCOPE + 1 };
 
-/* Takes the older fields of a flow. Our traces use them, since a flow of the newer ones has one end
- * only, and an arrow may have several. */
+/* Takes the older fields of a flow. Our traces use these fields because an arrow may have several
+ * ends. A flow of the newer fields has only one end. */
 static void legacy_flow(struct event *e)
 {
     struct field in[LEGACY_FIELDS];
@@ -366,7 +368,8 @@ static void legacy(struct pftrace *p, const struct event *e, struct track *track
     const uint64_t scope = in[CS_PF_INSTANT_SCOPE].value;
     const unsigned by = in[CS_PF_UNSCOPED_ID].number ?: in[CS_PF_LOCAL_ID].number ?: GLOBAL_ID;
     const uint64_t *id = &in[by].value;
-    /* The JSON form of our traces has both rows of 'B' and 'E', and no slice. */
+    /* In our traces, 'B' and 'E' stay two rows, as in the JSON form. In other tools' traces, they
+     * become a slice. */
     switch ((char)in[CS_PF_PHASE].value) {
     case 's': return arrow(p, e, track, "s", *id);
     case 'f': return arrow(p, e, track, "f", *id);

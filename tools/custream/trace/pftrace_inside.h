@@ -14,11 +14,11 @@
 
 /* --- rows --- */
 
-/* An event that is being made. Its texts are copied into `bytes`, but for those that stay. */
+/* An event that is being made. Its texts are copied into `bytes`, except those of row_staying(). */
 struct pf_row {
     yyjson_val *values;
     size_t count, capacity;
-    size_t inner; /* values inside the objects and lists that are closed in the one that is open */
+    size_t inner; /* for the open object or list: how many values lie in its closed members */
     struct rope bytes;
 };
 void row_grow(struct pf_row *row);
@@ -83,7 +83,7 @@ static inline void *record_of(struct records *records, uint64_t key, size_t size
 
 struct sequence {
     struct numbers texts;          /* interned texts, by number and field of InternedData */
-    uint64_t number, clock, track; /* clock, track: of packets that name no other */
+    uint64_t number, clock, track; /* clock, track: the defaults for packets that name none */
 };
 struct clock {
     uint64_t at, boot; /* one moment, as time on this clock and on the trace's clock (boot) */
@@ -148,7 +148,7 @@ void track_read(struct pftrace *p, struct message message);
 void event_read(struct pftrace *p, const struct sequence *sequence, uint64_t ns, bool bare,
     struct message event);
 /* pftrace.c */
-/* Begins a row, in memory of a row that was told if *row is not NULL. */
+/* Begins a row. If *row is NULL, allocates it; otherwise uses its memory again. */
 struct pf_row *row_begin(struct pf_row **row);
 struct pf_row **row_place(struct pftrace *p); /* the place of the next row that will be told */
 struct pf_row *row_new(struct pftrace *p);    /* begins a row that will be told */

@@ -38,8 +38,8 @@ void row_raw(struct pf_row *row, struct message text)
     unsafe_yyjson_set_raw(row_value(row), kept, message_size(text));
 }
 
-/* Most doubles are of no key that a reader of whole nanoseconds takes: it makes digits of those
- * that are. */
+/* Without p->texts, a double stays a double: the reader takes few keys that have doubles, and makes
+ * the digits of these itself. */
 void row_double(const struct pftrace *p, struct pf_row *row, uint64_t bits)
 {
     char digits[VALUE_DIGITS];
@@ -51,7 +51,7 @@ void row_double(const struct pftrace *p, struct pf_row *row, uint64_t bits)
     else unsafe_yyjson_set_real(row_value(row), number);
 }
 
-/* While an object or a list is open, its value keeps what row->inner was around it. */
+/* While an object or a list is open, its own value holds the row->inner of what is around it. */
 size_t row_open(struct pf_row *row)
 {
     row_value(row)->uni.u64 = row->inner;

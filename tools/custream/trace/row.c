@@ -46,7 +46,8 @@ struct reading {
         uint32_t tag;   /* the name's length and the key's level; 0: the slot is empty */
         enum trace_key key;
     } slots[KEY_SLOTS]; /* a hash table of the keys */
-    /* Texts of late that stay in memory, by address: the key of a name, the number of a word. */
+    /* Recent texts with PFTRACE_STAYS, by address. `names` has the key of a name, `words` the
+     * number of a word. */
     struct name {
         const char *at;
         enum level level;
@@ -131,7 +132,7 @@ static text word_in(struct reading *r, unsigned key, yyjson_val *string)
 /* --- numbers --- */
 
 /* The largest number that is kept; the least is its negative. No trace of ours has a number beyond
- * them, and the sum of two does not overflow. */
+ * these limits. The sum of two kept numbers does not overflow. */
 static const int64_t number_max = INT64_MAX / 4;
 
 static bool is_far(double number)
@@ -265,7 +266,7 @@ static __attribute__((noinline)) void other_take(struct reading *r, unsigned key
         else if (!word) return;
         else if (!number_in(unsafe_yyjson_get_str(value), &row->number[key])) {
             if (key == KEY_PID || key == KEY_TID)
-                row->word[key] = word_in(r, key, value); /* another tool's may be "GPU 0" */
+                row->word[key] = word_in(r, key, value); /* in other tools' traces "GPU 0" */
             return;
         }
     }

@@ -235,8 +235,9 @@ static int more_text(struct torn *torn)
 
 /* --- what may go out while more may come --- */
 
-/* Returns how many bytes of the held text are final: in a gzip file all members whose checksum was
- * right, and once more than UNSURE bytes are held behind these, all but the last half of UNSURE. */
+/* Returns how many bytes of the held text are final. Of a plain file, all are. Of a gzip file,
+ * those of the members with a right checksum are. Once more than UNSURE bytes are held behind these
+ * members, all held bytes except the last UNSURE / 2 are final. */
 static size_t sure_length(const struct torn *torn)
 {
     if (!torn->packed) return torn->length;
@@ -351,7 +352,8 @@ static void cut_at(struct torn *torn, size_t end, const char *where)
     torn->length = end;
 }
 
-/* Whether the bytes behind a whole row are another row or the trailer, or a beginning of these. */
+/* Whether the bytes behind a whole row begin another row or the trailer, or are such a beginning,
+ * cut short. */
 static bool goes_on(const char *behind, size_t n)
 {
     static const char *const ways[] = {",\n{\"p", "\n],\"traceName\""};

@@ -15,8 +15,8 @@
 
 #include "tools/custream/trace/value.h"
 
-/* In bytes: so many at the end of a file may be the rest of an old trailer, or may still be
- * changing under a writer. An old trailer takes at most 65 KiB. */
+/* How many bytes at the end of a file may be the rest of an old trailer, or may still change under
+ * a writer. An old trailer takes at most 65 KiB. */
 enum { TORN_BEHIND = 128 << 10 };
 
 /* Bytes that stand for the file's own bytes from `at` to its end. */
@@ -52,7 +52,8 @@ struct torn {
     /* text: torn_next() returned the first `given` bytes last, the others have to wait */
     char *held;
     size_t length, capacity, given, scanned;
-    /* text_from: held[0]'s offset in the text; rows_from: the first row's, 0 if not met yet */
+    /* Offsets in the text. text_from: of held[0]; rows_from: of the first row, 0 if the header's
+     * end was not met yet. */
     uint64_t text_from, rows_from;
     uint64_t trailer; /* the trailer's offset in the text; 0 if not met yet */
     struct torn_member {

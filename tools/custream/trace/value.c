@@ -67,11 +67,12 @@ static void scalar_print(struct rope *to, yyjson_val *value)
     }
 }
 
-/* In memory the values inside a value follow it. They may be nested very deep: no recursion. */
+/* In memory, the values inside a value follow that value. They may be nested very deep, so this
+ * function does not call itself. */
 void row_print(struct rope *to, yyjson_val *value)
 {
     struct level {
-        size_t left; /* values still to come, and in an object names */
+        size_t left; /* how many values are still to come; in an object, names count too */
         bool object, follows;
     } *levels = NULL;
     size_t depth = 0, capacity = 0;

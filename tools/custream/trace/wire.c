@@ -18,7 +18,7 @@ struct number long_varint(struct message message)
 {
     static const uint64_t more = 0x8080808080808080;
     uint64_t bytes;
-    memcpy(&bytes, message.at, sizeof bytes); /* the machine's order is the format's */
+    memcpy(&bytes, message.at, sizeof bytes); /* the machine's byte order is the format's */
     const uint64_t last = ~bytes & more;
     if (!last) return slow_varint(message);
     const unsigned char *const behind = message.at + __builtin_ctzll(last) / 8 + 1;

@@ -34,8 +34,9 @@ struct field {
     struct message message; /* the bytes; `at` is NULL if the field is a number */
 };
 
-/* A number, and where the bytes behind it begin; NULL: the message ends in the number. Both fit in
- * registers, and the message whose begin moves stays in registers too. */
+/* A number, and where the bytes behind it begin; NULL: the message ends inside the number. The
+ * struct fits in registers. As only the caller moves its message's begin, the message stays in
+ * registers too. */
 struct number {
     uint64_t value;
     const unsigned char *behind;
@@ -59,7 +60,7 @@ WIRE_INLINE bool fixed_next(struct message *message, size_t n, uint64_t *value)
 {
     if (message_size(*message) < n) return false;
     *value = 0;
-    memcpy(value, message->at, n); /* the machine's order is the format's */
+    memcpy(value, message->at, n); /* the machine's byte order is the format's */
     message->at += n;
     return true;
 }

@@ -13,13 +13,13 @@
 
 /* --- watch.c --- */
 
-/* Numbers of descriptors: for one process, and kept free for all else. */
+/* How many descriptors the watcher needs for one process, and how many stay free for all else. */
 enum { WATCH_OF_ONE = 5, WATCH_KEPT_FREE = 16 };
 
 struct watched {
     struct watch_plan plan;
-    /* The socket that processes connect to; the program's pidfd; the read end of a pipe, which is
-     * at its end after exec, or has a byte if exec has failed. */
+    /* listener: the socket that processes connect to. root: the program's pidfd. leash: the read
+     * end of a pipe, which ends without a byte if exec works, and has a byte if exec fails. */
     int listener, root, leash;
     pid_t root_pid;
     char *folder; /* the folder in which the run was started */

@@ -57,7 +57,7 @@ static void let_go_of_the_program(const struct watched *watched)
     close_others(kept, CS_COUNT(kept));
     if (!getrlimit(RLIMIT_NOFILE, &files))
         files.rlim_cur = files.rlim_max,
-        setrlimit(RLIMIT_NOFILE, &files); /* each process takes WATCH_OF_ONE */
+        setrlimit(RLIMIT_NOFILE, &files); /* each process takes WATCH_OF_ONE descriptors */
     prctl(PR_SET_NAME, "custream-watch");
     if (chdir("/")) {} /* on failure the folder stays in use */
 }
@@ -84,7 +84,8 @@ static int listen_at(const char *name)
     return -1;
 }
 
-/* Runs in the first child: makes the watcher, says so through `gate`, and ends on an answer. */
+/* Runs in the first child. Makes the watcher, says so through `gate`, and ends when an answer has
+ * come. */
 _Noreturn static void make_watcher(struct watched *watched, int gate)
 {
     char word = 'w';
@@ -111,7 +112,7 @@ static bool fork_twice(struct watched *watched)
     char word;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate)) return false;
     for (int i = 0; i < 2; i++) gate[i] = above(gate[i]);
-    /* only the program may wait for children from before its exec */
+    /* WNOWAIT: children from before the exec are left to the program, which may wait for them */
     const bool alone =
         waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) && errno == ECHILD;
     prctl(PR_GET_CHILD_SUBREAPER, &adopts);

@@ -24,13 +24,14 @@ enum { EXEC_S = 3 };
 
 /* --- how a process ended --- */
 
-/* A pidfd and the open /proc/PID/stat, or -1. `status`: waitpid()'s, if `known`. */
+/* The pidfd and the open /proc/PID/stat of a process; -1: not open. `status`: the status as
+ * waitpid() gives it, if `known`. */
 struct ending {
     int pidfd, stat, status;
     bool known;
 };
 
-/* From linux/pidfd.h, which is too old where this is built. */
+/* A copy from linux/pidfd.h: that header may be too old on the machine that builds this. */
 struct pidfd_info_64 {
     uint64_t mask, cgroup;
     uint32_t pid, tgid, ppid, ids[8];
@@ -100,7 +101,7 @@ struct process {
     pid_t pid;
     struct ending ending;
     bool quiet, ended; /* ended: the library has finished the file */
-    /* the watcher's words about the trace, unless the process says them itself; path NULL: none */
+    /* the trace of which the watcher will tell unless the process does; path NULL: none */
     struct told_trace unsaid;
     time_t execs; /* when the process was about to become another program; 0: it was not */
     char *path;   /* NULL: no file so far */
@@ -246,8 +247,8 @@ static void answer(const struct process *process, const char *word)
     if (write(process->fd, word, strlen(word)) < 0) {} /* the process has ended meanwhile */
 }
 
-/* Handles that the process has finished its file. `wait` goes out before `spoke` is looked for
- * (base/watch.h). */
+/* Handles the word that the process has finished its file. Sends `wait` first, and then looks for
+ * `spoke` (base/watch.h). */
 static void process_ends(struct process *process)
 {
     char next[sizeof cs_tell_spoke];
@@ -264,8 +265,8 @@ static void process_ends(struct process *process)
 }
 
 /* Opens the file's folder if the path leads the watcher to another folder, because the process has
- * mounts or a root of its own. A folder stays there as long as it is open. Returns -1 if the path
- * leads both to the same folder, or the process's folder cannot be opened. */
+ * mounts or a root of its own. An open folder stays reachable when the process has ended. Returns
+ * -1 if process and watcher get to the same folder, or if the folder cannot be opened. */
 static int folder_apart(const struct process *process)
 {
     char path[PATH_MAX + 64];
@@ -401,7 +402,7 @@ static void root_ends(void)
 {
     const struct watch_plan *plan = &watch.watched->plan;
     watch.root_gone = true;
-    watch.met |= is_ready(watch.watched->listener); /* a process that could not be taken in */
+    watch.met |= is_ready(watch.watched->listener); /* true: a process waits to be taken in */
     tell_end(&watch.told, watch.met, plan);
     if (report_begins()) {
         poll(&(struct pollfd){.fd = watch.reporting, .events = POLLIN}, 1, -1);
