@@ -103,11 +103,15 @@ void cs_process_shown_name(char name[256])
     if (script && *script) snprintf(name, 256, "%.255s", script);
 }
 
-void cs_process_command_line(char line[CS_COMMAND_LINE])
+const char *cs_process_command_line(void)
 {
-    const size_t length = slurp("/proc/self/cmdline", line, CS_COMMAND_LINE);
+    static char line[CS_COMMAND_LINE];
+    static bool known; /* read for the first part: later a filter of the program's may forbid that */
+    const size_t length = known ? 0 : slurp("/proc/self/cmdline", line, sizeof line);
     for (size_t i = 0; i + 1 < length; i++)
         if (!line[i]) line[i] = ' ';
+    known = true;
+    return line;
 }
 
 /* Parent and start (clock ticks after boot) of a process. The command name in parentheses may hold anything, so fields count from its end. */

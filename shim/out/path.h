@@ -12,7 +12,7 @@ void cs_process_shown_name(char name[256]); /* as people call it: of an interpre
 
 /* Its arguments with a space between each two, as far as they fit; "": not known. The writer thread's alone. Source: /proc/self/cmdline. */
 enum { CS_COMMAND_LINE = 1024 };
-void cs_process_command_line(char line[CS_COMMAND_LINE]);
+const char *cs_process_command_line(void);
 
 /* Puts what they stand for in the place of %p %e %h %r; `variable` is whose value the pattern is, for who reads that no rank is known. */
 void cs_path_expand(const char *variable, const char *pattern, char *path, size_t size);

@@ -23,5 +23,6 @@ cs_u64 cs_thread_clock_read(struct cs_thread *thread, enum cs_thread_clock_at at
     if (!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu))
         cs_record_put_if_room(thread, &(struct cs_record){
             .begin = now, .call = CS_CALL_CLOCK, .value = {(cs_u64)cpu.tv_sec * 1000000000u + (cs_u64)cpu.tv_nsec, at}});
+    if (CS_UNLIKELY(cs_self != thread)) cs_ring_look_again(&thread->ring); /* a handler has forked in the middle of that: this is the child, and the ring half set */
     return cs_ticks();
 }

@@ -162,12 +162,11 @@ void cs_totals_cut_work(cs_u64 works, cs_u64 begin_ns, cs_u64 end_ns)
 /* Where that was, for who puts the traces of many together. */
 static char *put_place(char *at)
 {
-    char host[256] = "", command_line[CS_COMMAND_LINE];
-    const char *job = cs_process_job();
+    char host[256] = "";
+    const char *job = cs_process_job(), *command_line = cs_process_command_line();
     if (gethostname(host, sizeof host - 1)) *host = 0;
     at = cs_put_string(cs_put_literal(at, ",\"host\":"), host, sizeof host);
-    cs_process_command_line(command_line);
-    if (*command_line) at = cs_put_string(cs_put_literal(at, ",\"command_line\":"), command_line, sizeof command_line);
+    if (*command_line) at = cs_put_string(cs_put_literal(at, ",\"command_line\":"), command_line, CS_COMMAND_LINE);
     return job ? cs_put_string(cs_put_literal(at, ",\"job\":"), job, 256) : at;
 }
 

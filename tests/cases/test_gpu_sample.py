@@ -335,7 +335,7 @@ def test_what_needs_all_work_is_absent(sampled, section):
 def test_the_head_of_a_report(sampled):
     text = " ".join(custream("report", sampled.trace).stdout.split())
     assert "60 pieces of GPU work on" in text
-    assert "GPU times from events, of one call in 50: busy and idle time, overlap and most findings need those of all, and are absent." in text
+    assert "GPU times are those of one call in 50, so how much the GPU computed, why it wa" in text
     assert "Missing from the trace: the GPU times of all calls but one in 50." in text
     assert "The rules that need no GPU times found nothing to change" in text and " busy for " not in text
     waits = Report(sampled.trace)["host_waits"]

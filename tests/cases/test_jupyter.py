@@ -60,7 +60,7 @@ def test_a_kernel_under_custream(notebook, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, f"custream: 'Python 3 (custream)' is in {tmp_path}/jupyter/kernels/custream\n", "")
     loaded, idle, work, failed, passed, named, error, last = notebook("custream")
     assert loaded == [] and idle == ["5", "custream: the cell called no CUDA: no trace\n"]
-    assert work[0] == "6" and "3 pieces of GPU work on 1 stream" in " ".join(work[1].split()) and "Where the GPU was idle" not in work[1]
+    assert work[0] == "6" and "its GPU work, from its first call on, took" in " ".join(work[1].split()) and "Where the GPU was idle" not in work[1]
     assert failed[-1] == "custream report: --fail-if='default_stream_work > 0' holds: default_stream_work is 2" and "custream: cell.json\n" in failed[0]
     assert passed[0] == "7" and len(passed) == 2
     assert "-o cell.txt: a name that ends in .json" in "".join(named)

@@ -84,10 +84,10 @@ def test_user_ids_are_compared_in_one_place(root):
     allowed = {  # no permission hangs on these
         "shim/base/claim.c: static bool is_own_group(const struct stat *folder) { return folder->st_uid && folder->st_gid == folder->st_uid && folder->st_gid == getegid(); }",
         "shim/base/claim.c: const bool known = cs_file_is_ours(claim->fd, file.st_uid) || (file.st_uid == folder->st_uid && cs_owner_is_one(file.st_uid));",
-        "tools/custream/live/listener.c: if (geteuid() || !users_name(command, found)) return true;",
-        "tools/custream/live/peer.c: if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size)) return true;",
-        "tools/custream/program.c: if ((about.st_mode & S_ISUID) && about.st_uid != getuid()) return true;",
-        "tools/custream/program.c: return getuid() && getxattr(path, \"security.capability\", NULL, 0) > 0;",
+        "tools/custream/live/listener.c: if (geteuid() || !users_name(command, found) || choice->yes || !isatty(STDIN_FILENO) ||",
+        "tools/custream/live/peer.c: if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size) || its.pid == peer->pid ||",
+        "tools/custream/program.c: ((about.st_mode & S_ISUID && about.st_uid != getuid()) ||",
+        "tools/custream/program.c: (getuid() && getxattr(path, \"security.capability\", NULL, 0) > 0)))",
     }
     assert found == allowed, found ^ allowed
 

@@ -40,7 +40,7 @@ def test_calls_between_start_and_stop(tmp_path, trace_processor, gpu):
         for n in range(3):
             program.do("profiler start", f"launch 1 {n + 1}", "copy 1", "profiler stop", "launch 1 5", "copy 1", "all")
     trace = program.load()
-    assert calls_in(trace) == {"cuLaunchKernel": 6, "cuModuleGetFunction": 3, "cuMemcpyHtoDAsync_v2": 3, "cuProfilerStop": 3}
+    assert calls_in(trace) == {"cuLaunchKernel": 6, "cuModuleGetFunction": 3, "cuMemAlloc_v2": 3, "cuMemcpyHtoDAsync_v2": 3, "cuProfilerStop": 3}
     assert causes(trace) == ["before cuProfilerStart"] + ["after cuProfilerStop"] * 3
     assert all(inside(trace, e) for e in trace.host(cat="cuda_driver"))
     assert trace.totals["recorded"] == sum(calls_in(trace).values()) and trace.totals["complete"] and trace.metadata["gpu_time_source"] == gpu.replace("off", "none")

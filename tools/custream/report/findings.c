@@ -41,8 +41,7 @@ const struct rule rules[] = {
     {"CS110", "streams or events made in a loop, or never destroyed", look_objects, PARTLY_IN_CALLS,
         .remedy = "make them once and use them again; destroy them at the end"},
     {"CS111", "more streams had work at once than there are hardware queues", look_hardware_queues,
-        PRICED,
-        .remedy = "use fewer streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32",
+        PRICED, .remedy = "use fewer streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32",
         .experiment = {.words = "no queues"}},
     {"CS112", "priorities without effect", look_priorities, ANYWAY,
         .remedy =
