@@ -374,7 +374,7 @@ def expected_how(header, name, kind):
         "PREFETCHES": "Prefetch" in name and "Discard" not in name,
         "CREATES": creates,
         "GREEN": creates and "CUgreenCtx" in types,
-        "WAITS": kind == "MEMOP" and ("WaitValue" in name or "Batch" in name),
+        "WAITS": kind == "MEMOP" and ("WaitValue" in name or "Batch" in name) or name == "cuMemFreeHost",
     }
     return {fact for fact, holds in facts.items() if holds} | (way_of(parameters) if kind == "COPY" else set())
 

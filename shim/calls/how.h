@@ -22,7 +22,7 @@ enum cs_how {
     CS_HOW_PREFETCHES = 1 << 12,   /* it touches nothing that another operation depends on */
     CS_HOW_CREATES = 1 << 13,      /* a stream */
     CS_HOW_GREEN = 1 << 14,        /* it does so in a green context */
-    CS_HOW_WAITS = 1 << 15,        /* of a memory operation: the stream may wait for a value */
+    CS_HOW_WAITS = 1 << 15,        /* of a memory operation: the stream may wait for a value; of what frees: the host, for work that may use the memory */
 };
 
 #endif

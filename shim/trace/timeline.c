@@ -240,6 +240,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         if (!row->loss_begin_ns) row->loss_begin_ns = begin;
         row->loss_end_ns = end;
         row->last_end_ns = end + 1; /* what begins at its end is to hold what comes then */
+        memset(row->cpu_ns, 0, sizeof row->cpu_ns); /* of a call that is lost */
         cs_loss_slice(thread->tid, begin, end, r->value[0]);
         CS_TELL(lost, thread, r->value[0]);
         return;

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from tests.handmade import custream
+from tests.handmade import HOST, custream
 from tests.tracestory import MAIN, Story
 
 OTHER = MAIN + 10
@@ -20,24 +20,30 @@ def what_if(tmp_path, story, words):
     return row
 
 
-def alone(share, clock=True):
-    """Twelve kernels of 1 ms, 1.5 ms apart; the thread is on a processor for this share of the time between two calls."""
+def alone(share, clock=True, lasted=1000):
+    """Twelve kernels of 1 ms or so, 1.5 ms apart; the thread is on a processor for this share of the time between two calls."""
     story, end, cpu = Story(), 0, 0
     story.stream(13)
     for i in range(12):
-        end = story.kernel(13, 1500 * i, max(1500 * i + 5, end), 1000, args={"cpu_us": cpu} if clock else {})
+        end = story.kernel(13, 1500 * i, max(1500 * i + 5, end), lasted, args={"cpu_us": cpu} if clock else {})
         cpu += 2 + round(share * 1498)
     return story
 
 
 @pytest.mark.parametrize("share, found, said", [
-    (1, "CS117", "on a processor for 16.48 ms of that"), (0.7, "CS117", "on a processor for 11.54 ms of that"),
-    (0.3, "CS126", "on a processor for 4.939 ms of that"), (0, "CS126", "on a processor for 0 ns of that")])
+    (1, {"CS117"}, "16.48 ms"), (0.8, {"CS117"}, "13.18 ms"), (0.7, {"CS117", "CS126"}, "11.54 ms"), (0.3, {"CS117", "CS126"}, "4.939 ms"),
+    (0.2, {"CS126"}, "3.300 ms"), (0, {"CS126"}, "0 ns")])
 def test_computing_and_waiting(tmp_path, share, found, said):
-    tables = alone(share).report(tmp_path)
-    rows = ids(tables)
-    assert found in rows and not rows.keys() & ({"CS117", "CS126"} - {found})
-    assert said in rows[found]["evidence"], rows[found]["evidence"]
+    rows = ids(alone(share).report(tmp_path))
+    assert rows.keys() & {"CS117", "CS126"} == found
+    for id_ in found:
+        assert f"on a processor for {said} of that" in rows[id_]["evidence"], rows[id_]["evidence"]
+
+
+def test_what_was_computed_and_what_was_waited_are_priced_apart(tmp_path):
+    """Half of 1498 us each: without either, the next launch is 749 us earlier, and its kernel of 1 ms waits for the one before."""
+    gains = {words: what_if(tmp_path, alone(0.5, lasted=100), words)["gain_high_ns"] for words in ("own code=0", "no waits outside CUDA")}
+    assert all(abs(gain - 11 * 749_000) < 11 * 15_000 for gain in gains.values()), gains
 
 
 def test_without_clocks_nothing_is_said_of_them(tmp_path):
@@ -108,3 +114,75 @@ def test_a_pause_without_a_reading_is_unexplained(tmp_path):
     assert what_if(tmp_path, story, "own code=0")["unexplained_ns"] == 0
     del calls[5]["args"]["cpu_us"]
     assert what_if(tmp_path, story, "own code=0")["unexplained_ns"] == 1_498_000
+
+
+def test_a_pause_before_a_loop_that_asks(tmp_path):
+    """The thread computes for 1.5 ms, then asks three times whether its kernel is done."""
+    story, at = Story(), 0
+    story.stream(13)
+    for i in range(12):
+        at = max(story.kernel(13, at, at + 5, 1000), at + 1500)
+        for ask in range(3):
+            story.call("cuStreamQuery", at + 10 * ask, 2, **{"cs.stream": 13, **({"cs.result": "CUDA_ERROR_NOT_READY"} if ask < 2 else {}), **({} if ask else {"cpu_us": 1510 * (i + 1)})})
+        at += 30
+    row = what_if(tmp_path, story, "own code=0")
+    assert row["replayed_ns"] >= row["recorded_ns"] - 12 * 10_000 and row["gain_high_ns"] > 11 * 400_000
+
+
+def closed(at, lasted):
+    return {"ph": "X", "cat": "cs_window", "name": "closed", "pid": HOST, "tid": MAIN, "ts": at, "dur": lasted, "args": {"cause": "custream ctl"}}
+
+
+def test_time_that_was_not_recorded_is_nobodys(tmp_path):
+    """Kernels one after the other, 20 ms, then 40 ms that lie outside of a window, then 20 ms. The thread sleeps for 3 ms between launches."""
+    story, end = Story(), 0
+    story.stream(13)
+    for i in range(12):
+        at = 3000 * i + (40_000 if i > 5 else 0)
+        end = story.kernel(13, at, max(at + 5, end), 2990, args={"cpu_us": 12 * i})
+    story.rows.append(closed(17_990, 40_000))
+    path = tmp_path / "story.json"
+    path.write_text(story.text(), encoding="utf-8")
+    tables = json.loads(custream("report", "--json", path).stdout)["tables"]
+    row, = tables["computing"]
+    assert row["gone_ns"] == 39_995_000 and row["nothing_ns"] < 1_000_000, row
+    row = what_if(tmp_path, story, "host=0")
+    assert row["unexplained_ns"] >= 40_000_000 and row["gain_high_ns"] < 20_000_000, "the pause that holds the window stays"
+
+
+def test_one_call_that_is_lost_hides_one_pause_alone(tmp_path):
+    story = alone(0)
+    story.rows.append({**closed(3200, 100), "cat": "cs_loss", "name": "lost", "args": {"count": 1, "cause": "the thread's ring was full"}})
+    path = tmp_path / "story.json"
+    path.write_text(story.text(), encoding="utf-8")
+    rows = {row["id"]: row for row in json.loads(custream("report", "--json", path).stdout)["tables"]["findings"]}
+    assert rows["CS126"]["times"] == 10 and "CS124" not in rows
+
+
+def test_who_is_woken_did_not_wait_outside(tmp_path):
+    """The main thread goes on behind the other thread's calls. Only that one waits for something outside CUDA."""
+    rows = heartbeat(busy=False).report(tmp_path)["findings"]
+    assert {row["stream"] for row in rows if row["id"] == "CS126"} == {f"thread {OTHER}"}
+
+
+def test_without_gpu_work_nothing_can_be_won(tmp_path):
+    story = Story()
+    story.stream(13)
+    for i in range(20):
+        story.call("cuStreamQuery", 3000 * i, **{"cs.stream": 13, "cpu_us": 12 * i})
+        story.call("cuMemAlloc_v2", 3000 * i + 5, 500, bytes=64)
+    path = tmp_path / "story.json"
+    path.write_text(story.text(), encoding="utf-8")
+    done = custream("report", path)
+    assert "What costs most" not in done.stdout and "no GPU work to gain from" in " ".join(done.stdout.split()), done.stdout
+
+
+@pytest.mark.parametrize("second", [0, 300])
+def test_a_thread_that_has_the_number_of_an_ended_one(tmp_path, second):
+    """Its clock begins anew: nothing is known of the time between the two."""
+    story, end = Story(), 0
+    story.stream(13)
+    for i in range(12):
+        end = story.kernel(13, 1500 * i, max(1500 * i + 5, end), 1000, args={"cpu_us": 1500 * i if i < 6 else second + 1500 * (i - 6)})
+    row = ids(story.report(tmp_path))["CS117"]
+    assert row["times"] == 11 and "on a processor for 14.98 ms of 14.98 ms" in row["evidence"], row["evidence"]

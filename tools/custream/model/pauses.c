@@ -49,9 +49,13 @@ static bool may_sleep(const struct call *call)
 static bool clock_take(const struct run *run, size_t *next, const struct call *call, int64_t at,
     struct since *since, int64_t *used)
 {
+    while (*next < run->clock_count && run->clocks[*next].thread == call->thread &&
+           run->clocks[*next].at < at)
+        ++*next; /* of a call in another call */
     const struct clock *clock = *next < run->clock_count ? &run->clocks[*next] : NULL;
     if (!clock || clock->thread != call->thread || clock->at != at) return false;
-    *used = since->cpu < 0 ? -1 : clock->cpu - since->cpu;
+    /* a clock that goes back is that of a later thread with the same number */
+    *used = since->cpu < 0 || clock->cpu < since->cpu ? -1 : clock->cpu - since->cpu;
     *next += 1;
     *since = (struct since){clock->cpu, since->other, since->sure};
     return true;
@@ -101,7 +105,10 @@ const struct pause *pause_before(const struct run *run, uint32_t call)
     return at < run->pause_count && run->pauses[at].call == call ? &run->pauses[at] : NULL;
 }
 
-bool pause_waits(const struct pause *pause, int64_t ns) { return pause && 2 * pause->high < ns; }
+double pause_waited(const struct pause *pause, int64_t ns)
+{
+    return pause && ns > 0 ? 1 - (double)(pause->low + pause->high) / 2 / (double)ns : 0;
+}
 bool pause_computes(const struct pause *pause, int64_t ns)
 {
     return pause && 10 * pause->low >= 9 * ns;

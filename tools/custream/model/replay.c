@@ -169,10 +169,14 @@ static int64_t gap_of(const struct replay *r, const struct node *node, const str
     if (node->woken) return 0; /* the tie TIE_WAKE tells how long the thread waited */
     const struct call *call = &r->run->calls[node->subject];
     if (!concerns(c, call) || (c->from != c->to && call->begin == c->from)) return gap;
+    if (node->lost) return gap;
     if (c->host || (c->gaps && c->gaps[node->subject])) return 0;
-    if ((node->outside ? c->outside : c->own_code) && gap >= OWN_CODE_NS) return 0;
-    if (c->one_launch && node->in_row && launches(call) && gap < OWN_CODE_NS) return 0;
-    if (c->one_copy && copies_little(r, call) && gap < OWN_CODE_NS) return 0;
+    if (gap >= OWN_CODE_NS) {
+        const int64_t waited = gap * node->waited / 100;
+        return (c->outside ? 0 : waited) + (c->own_code ? 0 : gap - waited);
+    }
+    if (c->one_launch && node->in_row && launches(call)) return 0;
+    if (c->one_copy && copies_little(r, call)) return 0;
     return gap;
 }
 
@@ -347,9 +351,9 @@ void replay_path(struct replay *r, path_step *step, void *of)
         if (left > begin && node->kind != NODE_JOIN) step(of, part, node->subject, left - begin);
         if (before > 0 && node->kind != NODE_JOIN)
             step(of,
-                node->kind == NODE_CALL            ? node->outside ? PATH_OUTSIDE : PATH_OWN_CODE
-                : node->kind == NODE_RETURN        ? PATH_RETURN
-                : node->kind == NODE_HOST_FUNCTION ? PATH_HOST_FUNCTION
+                node->kind == NODE_CALL     ? node->waited > 50 ? PATH_OUTSIDE : PATH_OWN_CODE
+                : node->kind == NODE_RETURN ? PATH_RETURN
+                : node->kind == NODE_HOST_FUNCTION                     ? PATH_HOST_FUNCTION
                 : node->kind == NODE_WORK && before > rest + LAUNCH_NS ? PATH_FULL
                                                                        : PATH_LAUNCH,
                 node->subject, before);
@@ -374,6 +378,13 @@ uint32_t replay_wakes(const struct replay *r, uint32_t thread)
         wakes += r->nodes[i].kind == NODE_CALL && r->nodes[i].woken &&
                  r->run->calls[r->nodes[i].subject].thread == thread;
     return wakes;
+}
+bool *replay_woken(const struct replay *r)
+{
+    bool *woken = array_zeros(r->run->call_count, sizeof *woken);
+    for (size_t i = 0; i < r->node_count; i++)
+        if (r->nodes[i].kind == NODE_CALL) woken[r->nodes[i].subject] = r->nodes[i].woken;
+    return woken;
 }
 bool replay_has_unknown(const struct replay *r)
 {

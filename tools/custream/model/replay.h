@@ -105,6 +105,8 @@ double replay_scale(const struct replay *replay);
 bool replay_has_unknown(const struct replay *replay);
 /* Returns how often the thread went on because another thread's call had ended. */
 uint32_t replay_wakes(const struct replay *replay, uint32_t thread);
+/* Returns, by call, whether its thread went on so. The caller frees the array. */
+bool *replay_woken(const struct replay *replay);
 /* Whether a piece of work began late, and no tie and no full device explains it. */
 bool replay_is_late(const struct replay *replay, uint32_t work);
 /* Returns the time, summed over all work, that no tie and no full device explains. */

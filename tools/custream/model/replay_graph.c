@@ -133,3 +133,26 @@ void devices_join(struct making *m)
         m->lanes[i].joined = true;
     }
 }
+
+/* --- loops that wait --- */
+
+static bool asks_same(const struct call *a, const struct call *b)
+{
+    return a->call == b->call && a->stream == b->stream && a->what == b->what;
+}
+
+void polls_find(struct making *m)
+{
+    enum { POLL_NS = 1000000 }; /* queries that come faster than this are a loop that waits */
+    const struct run *run = m->run;
+    for (size_t t = 0; t < run->thread_count; t++)
+        for (uint32_t i = run->thread_calls.begins[t]; i + 1 < run->thread_calls.begins[t + 1];
+            i++) {
+            const uint32_t number = run->thread_calls.members[i];
+            const struct call *call = &run->calls[number],
+                              *after = &run->calls[run->thread_calls.members[i + 1]];
+            if (call_kind(call) == CS_KIND_QUERY && call->result == m->not_ready && m->not_ready &&
+                asks_same(call, after) && after->begin - call->end < POLL_NS)
+                *numbers_at(&m->polled, number, 1) = 1;
+        }
+}

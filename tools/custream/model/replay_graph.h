@@ -80,6 +80,9 @@ void devices_join(struct making *m);
 /* Returns the tie of work to its call: the last of the work's ties. */
 struct tie *way_of(const struct replay *replay, uint32_t node);
 
+/* Marks the queries of each loop that asks until work is done: all but the last query. */
+void polls_find(struct making *m);
+
 enum { ACTIVE = 256, SOON_NS = 20000 };
 struct active {
     uint32_t works[ACTIVE]; /* works that may still run, or ended just before */

@@ -13,7 +13,6 @@ enum {
     HELD_NS = 20000,        /* an allocation that takes longer waited for the device */
     MOST_CALLS = 100000,    /* of a longer run, so many calls in its middle are played */
     PINNED_BYTES = 1 << 20, /* copies of so many bytes show the rate of pinned memory */
-    POLL_NS = 1000000,      /* queries that come faster than this are a loop that waits */
 };
 
 /* --- work --- */
@@ -211,7 +210,7 @@ static void other_waits(struct making *m, uint32_t index, uint32_t call_node)
         m->thread_last[call->thread] = back;
         return;
     }
-    if (!call_allocates(run, call) || took < HELD_NS) return;
+    if (!call_frees(run, call) || took < HELD_NS) return;
     devices_join(m);
     for (size_t d = 0; d < run->device_count; d++) {
         const uint32_t tail = m->device_tail[d];
@@ -221,27 +220,6 @@ static void other_waits(struct making *m, uint32_t index, uint32_t call_node)
         return_add(m, index, call_node, &(struct earlier){tail, TIE_WAIT_MEMORY}, 1);
         return;
     }
-}
-
-static bool asks_same(const struct call *a, const struct call *b)
-{
-    return a->call == b->call && a->stream == b->stream && a->what == b->what;
-}
-
-/* Marks the queries of each loop that asks until work is done: all but the last query. */
-static void polls_find(struct making *m)
-{
-    const struct run *run = m->run;
-    for (size_t t = 0; t < run->thread_count; t++)
-        for (uint32_t i = run->thread_calls.begins[t]; i + 1 < run->thread_calls.begins[t + 1];
-            i++) {
-            const uint32_t number = run->thread_calls.members[i];
-            const struct call *call = &run->calls[number],
-                              *after = &run->calls[run->thread_calls.members[i + 1]];
-            if (call_kind(call) == CS_KIND_QUERY && call->result == m->not_ready && m->not_ready &&
-                asks_same(call, after) && after->begin - call->end < POLL_NS)
-                *numbers_at(&m->polled, number, 1) = 1;
-        }
 }
 
 /* Whether a call ends a row of launches, as one graph of the row could not contain the call. */
@@ -311,9 +289,11 @@ static uint32_t call_add(struct making *m, uint32_t index)
     m->replay->nodes[node].gap = time_pack(gap);
     m->replay->nodes[node].in_row = m->in_row[index];
     m->replay->nodes[node].woken = waker != NONE && !first;
-    m->replay->nodes[node].outside = pause_waits(pause, gap);
-    if (m->run->clock_count && gap >= OWN_CODE_NS && waker == NONE)
-        m->replay->unexplained += pause ? pause->high - pause->low : gap;
+    m->replay->nodes[node].waited = (unsigned)(100 * pause_waited(pause, gap)) & 127;
+    m->replay->nodes[node].lost = gap >= OWN_CODE_NS && calls_miss(m->run, before, call->begin);
+    if (gap >= OWN_CODE_NS && waker == NONE && (m->run->clock_count || m->replay->nodes[node].lost))
+        m->replay->unexplained +=
+            pause && !m->replay->nodes[node].lost ? pause->high - pause->low : gap;
     tie_add(m, last, TIE_THREAD, 0);
     if (waker != NONE) /* if `first`: the call behind which the thread was made, probably */
         tie_add(m, waker, first ? TIE_THREAD : TIE_WAKE, call->begin - node_ended(m, waker));
@@ -395,7 +375,8 @@ static void call_take(struct making *m, uint32_t index, const uint32_t *callback
     const struct call *call = &m->run->calls[index];
     m->thread_next[call->thread]++;
     m->calling = call->thread;
-    if (numbers_get(&m->polled, index, 0)) {
+    if (numbers_get(&m->polled, index, 0) &&
+        call->begin - m->thread_ended[call->thread] < OWN_CODE_NS) {
         if (call->end > m->thread_ended[call->thread]) m->thread_ended[call->thread] = call->end;
         return;
     }

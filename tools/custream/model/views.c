@@ -111,6 +111,14 @@ uint32_t *host_functions_of(const struct run *run)
 static const char *const allocating[] = {"cudaMalloc", "cudaFree", "cudaMallocHost",
     "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch"};
 
+bool calls_miss(const struct run *run, int64_t from, int64_t to)
+{
+    for (size_t l = 0; l < run->loss_count && run->losses[l].begin < to; l++)
+        if (run->losses[l].end > from && (run->losses[l].calls || run->losses[l].closed))
+            return true;
+    return false;
+}
+
 bool work_is_pageable(const struct run *run, const struct work *work)
 {
     return work->kind == WORK_COPY && strstr(text_in(run, work->name), "Pageable");
@@ -125,6 +133,12 @@ bool call_allocates(const struct run *run, const struct call *call)
         i++)
         if (!strcmp(text_in(run, call->name), allocating[i])) return true;
     return false;
+}
+
+bool call_frees(const struct run *run, const struct call *call)
+{
+    if (call_kind(call) == CS_KIND_ALLOC) return call_how(call, CS_HOW_WAITS);
+    return call_allocates(run, call);
 }
 
 /* --- the steady part --- */

@@ -30,13 +30,19 @@ bool work_is_pageable(const struct run *run, const struct work *work);
 
 /* Returns the pause before a call; NULL: none, or the trace lacks the processor time there. */
 const struct pause *pause_before(const struct run *run, uint32_t call);
-/* Whether the thread was not on a processor for most of a pause. NULL: not known, so no. */
-bool pause_waits(const struct pause *pause, int64_t ns);
+/* Returns the share of a pause of `ns` in which its thread waited: the middle of what is possible.
+ * NULL: not known, so 0. */
+double pause_waited(const struct pause *pause, int64_t ns);
 /* Whether the thread was on a processor for nearly all of a pause. NULL: not known, so no. */
 bool pause_computes(const struct pause *pause, int64_t ns);
 
+/* Whether calls are missing between two times: they were lost, or not to be recorded. */
+bool calls_miss(const struct run *run, int64_t from, int64_t to);
+
 /* Whether the call allocates or frees memory, and not in the order of a stream. */
 bool call_allocates(const struct run *run, const struct call *call);
+/* Likewise, and it waits for work that may use the memory: it frees. */
+bool call_frees(const struct run *run, const struct call *call);
 
 /* The part of a run in which it repeats its work, without what comes before and behind. Of the
  * kernels and graphs that ran ten times, the one that took most time is chosen. The steady part is

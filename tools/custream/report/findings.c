@@ -234,6 +234,7 @@ static const char *nothing_found(struct report *report, const struct findings *f
     if (run_sample(run))
         return "The rules that need no GPU times found nothing to change; the tables say the rest.";
     if (found->replay) return "No rule found anything to change; the tables say the rest.";
+    if (!run->work_count && !run->sampled_count) return "The trace has no GPU work to gain from.";
     if (run_has_times(run))
         return report_text(report, "%s Other rules found nothing; see the tables.", no_replay);
     return report_text(report,
@@ -283,7 +284,8 @@ static const char *note_of(struct findings *found)
     for (size_t i = 0; i < rule_count; i++)
         if (only >> i & 1)
             minor = report_text(found->report, "%s%s%s", minor, *minor ? ", " : "", rules[i].id);
-    if (!found->replay && run_has_times(&found->of->run)) return no_replay;
+    if (!found->replay && found->of->run.work_count && run_has_times(&found->of->run))
+        return no_replay;
     const char *note = "A gain is how much shorter the run is when it is played again with the "
                        "change. Gains do not add up: two findings may gain the same time.";
     for (size_t i = 0; i < found->count; i++)
@@ -307,7 +309,8 @@ void section_findings(struct report *report, const struct model *of)
 {
     struct findings found = {.of = of, .report = report};
     found.steady = steady_told(report, &of->run);
-    if (run_has_times(&of->run)) found.replay = replay_make(&of->run, of->holds);
+    if (run_has_times(&of->run) && of->run.work_count)
+        found.replay = replay_make(&of->run, of->holds);
     found.worth = WORTH_SHARE * (double)(found.steady.end - found.steady.begin);
     for (int last = 0; last < 2; last++)
         for (found.rule = rules; found.rule < rules + rule_count; found.rule++)

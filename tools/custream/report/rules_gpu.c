@@ -58,7 +58,9 @@ static bool is_found(const struct findings *to)
 {
     const double least = (double)(to->steady.end - to->steady.begin) / 20;
     for (size_t i = 0; i < to->count; i++)
-        if (to->rows[i].rule->shows == PRICED && to->rows[i].high >= least) return true;
+        if ((to->rows[i].rule->shows == PRICED && to->rows[i].high >= least) ||
+            (to->rows[i].rule->look == look_full && to->rule->look != look_full))
+            return true;
     return false;
 }
 

@@ -190,16 +190,6 @@ struct pauses {
     uint32_t before, behind; /* the calls on both sides of the longest pause */
 };
 
-/* Whether calls are missing between two times. *loss: where the next call goes on, which must ask
- * about later times. */
-static bool calls_miss(const struct run *run, size_t *loss, int64_t from, int64_t to)
-{
-    while (*loss < run->loss_count && run->losses[*loss].end <= from) ++*loss;
-    for (size_t l = *loss; l < run->loss_count && run->losses[l].begin < to; l++)
-        if (run->losses[l].calls || run->losses[l].closed) return true;
-    return false;
-}
-
 static void pauses_add(struct pauses *to, const struct pauses *from)
 {
     to->total += from->total;
@@ -213,24 +203,27 @@ static void pauses_add(struct pauses *to, const struct pauses *from)
     to->behind = from->behind;
 }
 
-/* Adds up a thread's pauses in which it waited for something outside CUDA, or its other pauses.
- * Returns zeros if calls are missing in a pause. */
-static struct pauses pauses_of(const struct findings *to, uint32_t thread, bool outside)
+/* Adds up a thread's pauses in which it waited for something outside CUDA for a quarter of the
+ * time, or those in which it computed for so long. Leaves out where calls are missing, and `woken`,
+ * by call: the thread waited for another one. */
+static struct pauses pauses_of(
+    const struct findings *to, uint32_t thread, bool outside, const bool *woken)
 {
+    const double part = 0.25;
     const struct run *run = &to->of->run;
     const uint32_t *calls = run->thread_calls.members;
     struct pauses pauses = {0};
-    size_t loss = 0;
     const uint32_t first = run->thread_calls.begins[thread],
                    end = run->thread_calls.begins[thread + 1];
     uint32_t before = first < end ? calls[first] : NONE;
     for (uint32_t i = first + 1; i < end; i++) {
-        const int64_t from = run->calls[before].end, until = run->calls[calls[i]].begin;
-        const int64_t ns = until - from;
-        if (ns >= OWN_CODE_NS && until > to->steady.begin && until <= to->steady.end) {
+        const int64_t from = run->calls[before].end, until = run->calls[calls[i]].begin,
+                      ns = until - from;
+        if (ns >= OWN_CODE_NS && until > to->steady.begin && until <= to->steady.end &&
+            !woken[calls[i]] && !calls_miss(run, from, until)) {
             const struct pause *pause = pause_before(run, calls[i]);
-            if (calls_miss(run, &loss, from, until)) return (struct pauses){0};
-            if (pause_waits(pause, ns) == outside)
+            const double waited = pause_waited(pause, ns);
+            if ((outside ? waited : 1 - waited) >= part)
                 pauses_add(&pauses, &(struct pauses){.total = ns,
                                         .longest = ns,
                                         .known = pause ? ns : 0,
@@ -277,12 +270,14 @@ static void report_pauses(struct findings *to, struct subject place, const struc
 static void look_pauses(struct findings *to, bool outside)
 {
     const size_t found = to->count;
+    if (!to->replay) return;
+    bool *woken = replay_woken(to->replay);
     struct pauses all = {0};
     uint32_t threads = 0;
     struct thread_ranges ranges;
     thread_ranges_make(&ranges, &to->of->run);
     for (uint32_t t = 0; t < to->of->run.thread_count; t++) {
-        const struct pauses pauses = pauses_of(to, t, outside);
+        const struct pauses pauses = pauses_of(to, t, outside, woken);
         if (pauses.times < LOOP && pauses.longest < LONG_NS) continue;
         report_pauses(to, OF(THREAD, t), &pauses, &ranges);
         pauses_add(&all, &pauses);
@@ -294,6 +289,7 @@ static void look_pauses(struct findings *to, bool outside)
     for (size_t i = found; i < alone; i++) sum += to->rows[i].high;
     if (threads > 1) report_pauses(to, OF_WORDS("all threads"), &all, &ranges);
     thread_ranges_free(&ranges);
+    free(woken);
     if (to->count == alone) return;
     to->count = alone;
     if (to->rows[alone].high < 2 * sum) return;

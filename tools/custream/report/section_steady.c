@@ -18,12 +18,13 @@ static const struct column computing_columns[] = {
     {"kernels_ns", "computed", UNIT_NS, 0, 0},
     {"unknown_ns", "not known", UNIT_NS, 0, 0},
     {"copies_ns", "only copied", UNIT_NS, 0, 0},
+    {"gone_ns", "not recorded", UNIT_NS, 0, 0},
     {"nothing_ns", "did nothing", UNIT_NS, 0, 0},
 };
 
 /* The kinds of work, in order of precedence. If several kinds run at once, the device counts as
  * doing the one that stands first here. */
-enum { KERNELS, UNKNOWN, COPIES, KINDS };
+enum { KERNELS, UNKNOWN, COPIES, GONE, KINDS };
 static const int kind_of[WORK_KINDS] = {
     [WORK_KERNEL] = KERNELS,
     [WORK_COPY] = COPIES,
@@ -37,15 +38,28 @@ struct doing {
     int64_t until[KINDS], ns[KINDS];
 };
 
-static void work_add(struct doing *doing, const struct work *work, const struct steady *steady)
+static void time_add(
+    struct doing *doing, int first, int64_t begin, int64_t end, const struct steady *steady)
 {
-    const int64_t end = work->end < steady->end ? work->end : steady->end;
-    for (int kind = kind_of[work->kind]; kind < KINDS; kind++) {
-        int64_t from = work->begin > steady->begin ? work->begin : steady->begin;
+    if (end > steady->end) end = steady->end;
+    for (int kind = first; kind < KINDS; kind++) {
+        int64_t from = begin > steady->begin ? begin : steady->begin;
         if (doing->until[kind] > from) from = doing->until[kind];
         if (end <= from) continue;
         doing->ns[kind] += end - from;
         doing->until[kind] = end;
+    }
+}
+
+/* Adds the times up to `until` in which work is missing. *at: the next loss. */
+static void losses_add(struct doing *devices, const struct run *run, size_t *at, int64_t until,
+    const struct steady *steady)
+{
+    for (; *at < run->loss_count && run->losses[*at].begin <= until; ++*at) {
+        const struct loss *loss = &run->losses[*at];
+        for (uint32_t d = 0;
+            (loss->works || loss->no_times || loss->closed) && d < run->device_count; d++)
+            time_add(&devices[d], GONE, loss->begin, loss->end, steady);
     }
 }
 
@@ -56,15 +70,21 @@ static void computing_table(
     struct table *table =
         TABLE_NEW(report, "computing", "What the GPU did in the steady part", computing_columns);
     struct doing *devices = array_zeros(run->device_count, sizeof *devices);
+    size_t loss = 0;
     table->note = sample_note(report, run);
-    for (size_t i = 0; i < run->work_count; i++)
-        work_add(&devices[work_device(run, &run->works[i])], &run->works[i], steady);
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        losses_add(devices, run, &loss, work->begin, steady);
+        time_add(
+            &devices[work_device(run, work)], kind_of[work->kind], work->begin, work->end, steady);
+    }
+    losses_add(devices, run, &loss, INT64_MAX, steady);
     for (uint32_t d = 0; d < run->device_count; d++) {
         const int64_t *ns = devices[d].ns;
         if (of->idles.devices[d].begin < of->idles.devices[d].end)
             TABLE_PUT(table, computing_columns, CELL(run->devices[d].ordinal), CELL(ns[KERNELS]),
                 CELL(ns[UNKNOWN] - ns[KERNELS]), CELL(ns[COPIES] - ns[UNKNOWN]),
-                CELL(steady->end - steady->begin - ns[COPIES]));
+                CELL(ns[GONE] - ns[COPIES]), CELL(steady->end - steady->begin - ns[GONE]));
     }
     free(devices);
 }

@@ -42,7 +42,7 @@ static void computing_tell(struct line *line, const struct report *report, size_
 {
     static const char *const parts[][2] = {{"copies_ns", "only copied"},
         {"unknown_ns", "was inside of graphs or other work that is not known further"},
-        {"nothing_ns", "did nothing"}};
+        {"gone_ns", "was not recorded"}, {"nothing_ns", "did nothing"}};
     const struct table *computing = report_find(report, "computing");
     const double all = table_number(report_find(report, "steady"), 0, "steady_ns"),
                  kernels = table_number(computing, row, "kernels_ns");
