@@ -83,7 +83,8 @@ def test_by_cupti(name):
     report(f"by-cupti-{name}", "pieces of work by call, those without one", f"{sum(a.values())}, {sum(n for (_, call), n in a.items() if not call)}")
     assert a == b, times.differing(a, b)
     if name != "jax-small":  # whose threads wait for each other now more, now less often
-        a, b = (collections.Counter(e["name"] for e in t.host(cat="cuda_driver")) for t in (trace, without))
+        pinned = {"cuMemHostAlloc", "cuMemFreeHost"}  # PyTorch keeps pinned memory, and takes more while its copies are under way
+        a, b = (collections.Counter(e["name"] for e in t.host(cat="cuda_driver") if e["name"] not in pinned) for t in (trace, without))
         assert a == b, times.differing(a, b)
     if name.startswith("streams-static"):  # the same source
         shared = name.replace("static", "shared")
