@@ -410,8 +410,8 @@ def test_time_in_which_calls_are_missing_is_no_own_code(tmp_path):
         story.rows += rows
         story.totals["lost_records"] = 3 * len(rows)
         return story
-    assert [row[:2] for row in found(paused(), tmp_path, "CS117")] == [("CS117", "main 4250")]
-    assert found(paused(loss(1200, 100, count=3, cause="ring full")), tmp_path, "CS117") == []
+    assert found(paused(), tmp_path, "CS117") == [("CS117", "main 4250", 11)]
+    assert found(paused(loss(1200, 100, count=3, cause="ring full")), tmp_path, "CS117") == [("CS117", "main 4250", 10)], "the pause around it alone"
 
 
 @pytest.mark.parametrize("pauses, us, expected", [(4, 5 * MS, 0), (5, 5 * MS, 1), (1, 98 * MS, 0), (1, 101 * MS, 1)])

@@ -234,7 +234,7 @@ static const char *nothing_found(struct report *report, const struct findings *f
     if (run_sample(run))
         return "The rules that need no GPU times found nothing to change; the tables say the rest.";
     if (found->replay) return "No rule found anything to change; the tables say the rest.";
-    if (!run->work_count && !run->sampled_count) return "The trace has no GPU work to gain from.";
+    if (run_has_times(run) && !run->work_count) return "The trace has no GPU work to gain from.";
     if (run_has_times(run))
         return report_text(report, "%s Other rules found nothing; see the tables.", no_replay);
     return report_text(report,
