@@ -98,8 +98,8 @@ int64_t replay_length(struct replay *replay, const struct change *change);
 int64_t replay_unchanged(struct replay *replay, bool unknown_fits);
 /* Returns how long the played part of the run took when it was recorded. */
 int64_t replay_recorded(const struct replay *replay);
-/* Returns the length of the run's steady part divided by that of the part of a long run that is
- * played; 1: the whole run is played. */
+/* Returns the ratio of two lengths: the run's steady part to the played part. Of a long run, just a
+ * part is played; 1: all is played. */
 double replay_scale(const struct replay *replay);
 /* Whether the run has a kernel whose shape is not known. */
 bool replay_has_unknown(const struct replay *replay);

@@ -53,8 +53,8 @@ struct inside {
     bool all; /* the thread waits for all streams of its context */
 };
 
-/* Returns a number of the n-th entry of a list of the trailer's totals: `inside`, threads in a
- * call, or `awaited`, streams whose work had not ended; NAN: the entry does not have it. */
+/* The trailer's totals have two lists: `inside` (the threads in a call) and `awaited` (the streams
+ * whose work had not ended). Returns the number `member` of a list's n-th entry; NAN: none. */
 double listed_number(const struct run *run, const char *list, unsigned n, const char *member);
 /* Returns the stream that the n-th entry of a list names, by its GPU's ordinal and its own number;
  * NONE: the run has no such stream. */

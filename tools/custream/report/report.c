@@ -164,7 +164,8 @@ static int sections_judge(const struct request *request, const struct report *re
 
 static int report_print(struct request *request, struct made *made)
 {
-    /* Without other sections, text shows only the tables that options ask for. */
+    /* Without --section, text shows only the tables that --critical-path and --what-if ask for;
+     * without these too, all tables. */
     const bool all = !request->section_count;
     int status = STATUS_OK;
     if (request->path) section_critical_path(&made->report, &made->model);

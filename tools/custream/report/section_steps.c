@@ -183,7 +183,8 @@ static uint32_t stem_of(struct steps *steps, text name)
 
 /* --- which ranges are steps --- */
 
-/* Returns the outermost level at which a name occurs twice, or a numbered name often; NONE. */
+/* Returns the outermost level at which one name occurs twice, or NUMBERED_TIMES names differ only
+ * in their number; NONE: there is none. */
 static uint32_t level_of_steps(
     struct steps *steps, const uint32_t *ranges, const uint32_t *levels, size_t count)
 {

@@ -35,8 +35,8 @@ struct field {
 };
 
 /* A number, and where the bytes behind it begin; NULL: the message ends inside the number. The
- * struct fits in registers. As only the caller moves its message's begin, the message stays in
- * registers too. */
+ * struct is returned in registers. long_varint() gets a copy of the message, so that no address of
+ * the message is passed, and the message can stay in registers too. */
 struct number {
     uint64_t value;
     const unsigned char *behind;
