@@ -22,7 +22,7 @@ static int64_t between(int64_t least, int64_t ns, int64_t most)
     return ns < least ? least : ns > most ? most : ns;
 }
 
-/* What a thread did since the last reading of its processor time. */
+/* A thread's time since the last reading of its processor time. */
 struct since {
     int64_t cpu;   /* the reading; -1: none yet */
     int64_t other; /* ns in calls and in short own code since the reading */

@@ -41,7 +41,8 @@ bool calls_miss(const struct run *run, int64_t from, int64_t to);
 
 /* Whether the call allocates or frees memory, and not in the order of a stream. */
 bool call_allocates(const struct run *run, const struct call *call);
-/* Likewise, and it waits for work that may use the memory: it frees. */
+/* Whether the call frees memory, not in the order of a stream, and waits for the work that may use
+ * it. */
 bool call_frees(const struct run *run, const struct call *call);
 
 /* The part of a run in which it repeats its work, without what comes before and behind. Of the

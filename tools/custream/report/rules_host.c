@@ -37,7 +37,7 @@ static void look_calls(struct findings *to, const struct calls_rule *rule)
     tallies_free(&places);
 }
 
-/* So many waits are a loop; fewer may be the ends of phases. */
+/* Waits that come so often are a loop; fewer may be the ends of phases. */
 enum { LOOP = 5 };
 
 static bool waits_for_all(const struct run *run, const struct call *call)

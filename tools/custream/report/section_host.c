@@ -98,8 +98,8 @@ static uint32_t ended_wait(const struct front *front, const struct call *call)
 
 /* --- waits for something else than work --- */
 
-/* What a wait was for, if neither work nor a host function is found. OTHER_NOTHING: nothing, as all
- * work had ended. OTHER_UNKNOWN: the trace does not tell. */
+/* The cause of a wait for which neither work nor a host function is found. OTHER_NOTHING: nothing,
+ * as all work had ended. OTHER_UNKNOWN: the trace does not tell. */
 enum other { OTHER_NOTHING, OTHER_UNKNOWN };
 
 /* Returns a stream on which a host function returned during the wait; NONE. */

@@ -24,7 +24,7 @@ static const struct column host_columns[] = {
     {"longest_ns", "longest", UNIT_NS, 0, CELL_LONGEST},
 };
 
-/* What a row keeps in tally->sum. IDLE_LAST: the first piece, as an index in idles->rows, in the
+/* Places in tally->sum of a row. IDLE_LAST: the first piece, as an index in idles->rows, in the
  * gap that was added last. IDLE_LAST_NS: the sum of this gap's pieces so far. IDLE_LONGEST: the
  * first piece in the gap with the largest sum. */
 enum { IDLE_LAST, IDLE_LAST_NS, IDLE_LONGEST };
