@@ -42,7 +42,12 @@ def check_file(path):
     return found[1]
 
 
-CUTS = dict(re.findall(r'^CS_CUT\(\w+, (\w+), "([^"]+)"\)', (pathlib.Path(__file__).parents[1] / "shim/base/cut.def").read_text(encoding="utf-8"), re.MULTILINE))
+def keys_of(table):
+    """The keys of a table of the library, with their texts."""
+    return dict(re.findall(r'^CS_\w+\(\w+, (\w+), "([^"]+)"\)', (pathlib.Path(__file__).parents[1] / f"shim/base/{table}.def").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+CUTS, LOSSES = keys_of("cut"), keys_of("loss")
 
 
 def cut(key):

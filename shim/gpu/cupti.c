@@ -109,7 +109,7 @@ static void drain(const struct cs_gpu_sink *to)
     cs_cupti_runtime_drain(to);
     cs_cupti_buffers_drain(to);
     cs_u64 lost = atomic_exchange(&dropped, 0);
-    if (lost) to->lost(lost, "CUPTI had no buffer to write to");
+    if (lost) to->lost(lost, CS_LOSS_NO_BUFFER);
 }
 
 /*

@@ -212,7 +212,7 @@ void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
         cs_u32 read = oldest;
         CUptiResult result = CUPTI_ERROR_MAX_LIMIT_REACHED; /* as at the end */
         while (b->valid && (result = cs_cupti()->cuptiActivityGetNextRecord(memory, b->valid, &record)) == CUPTI_SUCCESS) cs_cupti_record(record, to);
-        if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) to->lost(1, "CUPTI could not read a buffer of its own"); /* one at least */
+        if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) to->lost(1, CS_LOSS_BAD_BUFFER); /* one at least */
         clear(read - 1, b->valid);
         oldest = cs_load(&b->next);
         if (!oldest) newest = 0;

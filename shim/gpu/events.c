@@ -101,7 +101,7 @@ static void emit(const struct cs_range *range)
     struct cs_gpu_work w = {.correlation = range->number, .vstream = range->stream, .device = range->stock->device};
     describe(&w, range);
     if (!convert(range, &w)) {
-        cs_events_lost_add(CS_LOST_ERROR, range->calls);
+        cs_events_lost_add(CS_LOSS_ERROR, range->calls);
         return;
     }
     cs_u64 head = cs_load(&works_head);
@@ -111,14 +111,6 @@ static void emit(const struct cs_range *range)
 
 static void drain(const struct cs_gpu_sink *to)
 {
-    static const char *const causes[CS_EVENTS_LOST_COUNT] = {
-        [CS_LOST_NO_STOCK] = "there are no events for its context",
-        [CS_LOST_NO_EVENTS] = "no event was free for the call",
-        [CS_LOST_REFUSED] = "the driver took no event on the stream",
-        [CS_LOST_CONTEXT] = "its context ended before its times were read",
-        [CS_LOST_ERROR] = "the driver gave no time for its events",
-        [CS_LOST_UNFINISHED] = "the GPU was still at it when the process ended",
-    };
     cs_u64 tail = cs_load(&works_tail), head = cs_load_acq(&works_head);
     for (; tail < head; tail++) {
         struct cs_gpu_work *w = &works[tail % WORKS];
@@ -130,9 +122,9 @@ static void drain(const struct cs_gpu_sink *to)
     cs_u64 now = cs_monotonic_ns();
     if (now - told < TELL_NS && cs_load(&cs_gpu_marking)) return;
     told = now;
-    for (int why = 0; why < CS_EVENTS_LOST_COUNT; why++) {
+    for (int why = 0; why < CS_LOSSES; why++) {
         cs_u64 count = cs_events_lost_take(why);
-        if (count) to->lost(count, causes[why]);
+        if (count) to->lost(count, (enum cs_loss)why);
     }
 }
 
@@ -149,7 +141,7 @@ static bool try(const struct cs_range *range, cs_u64 round)
         return false;
     }
     if (answer == CUDA_SUCCESS) emit(range);
-    else cs_events_lost_add(CS_LOST_ERROR, range->calls);
+    else cs_events_lost_add(CS_LOSS_ERROR, range->calls);
     return true;
 }
 
@@ -179,7 +171,7 @@ static void collect(void)
     for (struct cs_range **at = &pending; *at && !cs_events_held_off();) {
         struct cs_range *range = *at;
         bool gone = !cs_stock_is_alive(range->stock);
-        if (gone) cs_events_lost_add(CS_LOST_CONTEXT, range->calls);
+        if (gone) cs_events_lost_add(CS_LOSS_CONTEXT, range->calls);
         else if (!switch_to(range->stock, &current, round, first_until_ns) || !try(range, round)) {
             at = &range->next;
             continue;
@@ -211,7 +203,7 @@ static void flush(bool all)
     while (all && pending) {
         struct cs_range *range = pending;
         pending = range->next;
-        cs_events_lost_add(!cs_stock_is_alive(range->stock) ? CS_LOST_CONTEXT : range->stock->clock.count ? CS_LOST_UNFINISHED : CS_LOST_ERROR, range->calls);
+        cs_events_lost_add(!cs_stock_is_alive(range->stock) ? CS_LOSS_CONTEXT : range->stock->clock.count ? CS_LOSS_UNFINISHED : CS_LOSS_ERROR, range->calls);
         cs_range_give(range); /* its events may be recorded anew while they are out */
     }
     if (!pending) pending_last = &pending;

@@ -105,8 +105,7 @@ bool cs_marks_begin(void);                 /* before calls are marked. False: th
 struct cs_range *cs_marks_take_done(void); /* a list, in the order in which they came */
 void cs_marks_take_open(void);             /* open ranges become done */
 
-enum cs_events_lost { CS_LOST_NO_STOCK, CS_LOST_NO_EVENTS, CS_LOST_REFUSED, CS_LOST_CONTEXT, CS_LOST_ERROR, CS_LOST_UNFINISHED, CS_EVENTS_LOST_COUNT };
-void cs_events_lost_add(enum cs_events_lost why, cs_u64 calls);
-cs_u64 cs_events_lost_take(enum cs_events_lost why);
+void cs_events_lost_add(enum cs_loss why, cs_u64 calls);
+cs_u64 cs_events_lost_take(enum cs_loss why);
 
 #endif

@@ -29,7 +29,7 @@ static _Atomic cs_u32 numbers = 1u << 31; /* apart from a profiler's, which coun
 static struct cs_range *_Atomic done;          /* newest first */
 CS_READ_MOSTLY static struct cs_range *_Atomic *open; /* by the stream's place in its pool; there before any range is */
 static _Atomic cs_u32 open_count;
-static _Atomic cs_u64 lost[CS_EVENTS_LOST_COUNT];
+static _Atomic cs_u64 lost[CS_LOSSES];
 
 bool cs_marks_begin(void)
 {
@@ -39,8 +39,8 @@ bool cs_marks_begin(void)
 
 static const struct cs_mark none = {NULL, 0};
 
-void cs_events_lost_add(enum cs_events_lost why, cs_u64 calls) { cs_add(&lost[why], calls); }
-cs_u64 cs_events_lost_take(enum cs_events_lost why) { return atomic_exchange(&lost[why], 0); }
+void cs_events_lost_add(enum cs_loss why, cs_u64 calls) { cs_add(&lost[why], calls); }
+cs_u64 cs_events_lost_take(enum cs_loss why) { return atomic_exchange(&lost[why], 0); }
 
 /* Whether the call returns only when its work is done. */
 static bool call_waits(enum cs_call call)
@@ -116,7 +116,7 @@ static struct cs_range *range_for(const struct cs_stream *stream, cs_ref ref)
     struct cs_stock *stock = cs_stock_of(stream);
     struct cs_range *range = stock ? cs_range_take(stock) : NULL;
     if (range) range->stream = ref;
-    else cs_events_lost_add(stock ? CS_LOST_NO_EVENTS : CS_LOST_NO_STOCK, 1);
+    else cs_events_lost_add(stock ? CS_LOSS_NO_EVENTS : CS_LOSS_NO_STOCK, 1);
     return range;
 }
 
@@ -150,7 +150,7 @@ struct cs_mark cs_mark_before(struct cs_thread *thread, CUstream handle, bool pe
     if (!range) return none;
     if (cs_real.cuEventRecord(range->begin, at) != CUDA_SUCCESS) {
         cs_range_give(range);
-        cs_events_lost_add(CS_LOST_REFUSED, 1);
+        cs_events_lost_add(CS_LOSS_REFUSED, 1);
         return none;
     }
     range->number = (cs_u32)new_number();
@@ -201,7 +201,7 @@ void cs_mark_after(struct cs_mark mark, const struct cs_marked_call *call)
     if (call_waits((enum cs_call)call->call)) {
         range->end_unseen = true;
     } else if (cs_real.cuEventRecord(range->end, plain(call->handle, call->per_thread)) != CUDA_SUCCESS) {
-        cs_events_lost_add(CS_LOST_REFUSED, 1);
+        cs_events_lost_add(CS_LOSS_REFUSED, 1);
         take_back(range);
         return;
     }

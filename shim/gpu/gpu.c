@@ -236,7 +236,7 @@ void cs_gpu_drain(const struct cs_gpu_sink *to) { cs_load_acq(&backend)->drain(t
 static void no_work(const struct cs_gpu_work *work) { (void)work; }
 static void no_call(const struct cs_gpu_call *call) { (void)call; }
 static void no_pool(const struct cs_gpu_pool *pool) { (void)pool; }
-static void no_loss(cs_u64 count, const char *cause) { (void)count, (void)cause; }
+static void no_loss(cs_u64 count, enum cs_loss why) { (void)count, (void)why; }
 void cs_gpu_discard(void) { cs_gpu_drain(&(struct cs_gpu_sink){.work = no_work, .call = no_call, .pool = no_pool, .lost = no_loss}); }
 
 void cs_gpu_expect(bool work) { cs_store(&expected, work); }

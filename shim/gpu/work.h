@@ -4,6 +4,7 @@
 #ifndef CS_GPU_WORK_H
 #define CS_GPU_WORK_H
 
+#include "shim/base/loss.h"
 #include "shim/calls/calls.h"
 #include "shim/object/names.h"
 #include "shim/object/pool.h"
@@ -86,7 +87,7 @@ struct cs_gpu_sink {
     void (*work)(const struct cs_gpu_work *work);
     void (*call)(const struct cs_gpu_call *call);
     void (*pool)(const struct cs_gpu_pool *pool);
-    void (*lost)(cs_u64 count, const char *cause); /* records that will never come */
+    void (*lost)(cs_u64 count, enum cs_loss why); /* records that will never come */
     struct cs_gpu_work *(*slot)(void); /* where the next piece of work may be made, which is then told of there; NULL: nowhere. NULL too where there is none */
     bool (*has_room)(void); /* for a buffer of CS_GPU_AT_ONCE records; what is told of without room may be shown without its call */
 };

@@ -81,7 +81,7 @@ void cs_held_collect(void)
     const bool was_behind = state->behind;
     state->behind = false;
     cs_gpu_drain(&sink);
-    if (state->strange) cs_match.sink->lost(state->strange, "their times are not in our clock: another tool has set CUPTI's");
+    if (state->strange) cs_match.sink->lost(state->strange, CS_LOSS_OTHER_CLOCK);
     state->strange = 0;
     if (!state->behind || !was_behind) state->filled = cs_since_now();
     if (state->behind && cs_is_over(&state->filled, CS_FOR_ROOM)) cs_match_give(true); /* what fills it waits for what is behind it, or for nothing */

@@ -13,6 +13,7 @@
 #ifndef CS_MATCH_MATCH_H
 #define CS_MATCH_MATCH_H
 
+#include "shim/base/loss.h"
 #include "shim/match/come.h"
 #include "shim/match/lane.h"
 #include "shim/match/op.h"
@@ -62,7 +63,7 @@ struct cs_match_sink {
 
     bool (*work)(struct cs_match_found *found); /* false: it is not shown */
     void (*pool)(const struct cs_gpu_pool *pool);
-    void (*lost)(cs_u64 count, const char *cause);
+    void (*lost)(cs_u64 count, enum cs_loss why);
     void (*came_after_all)(bool untimed); /* the same of one that was counted in an earlier part, which stands as it is: as without times, or as missed */
     void (*without_times)(int by); /* so many more pieces of work, or less: told of without times, or not told of when nothing could come any more */
     void (*missed)(int by);      /* so many more launches, or less, whose kernels have not come, though something behind them on their streams has */

@@ -152,7 +152,8 @@ void cs_callback_slice(cs_u32 tid, const struct cs_record *r, const struct cs_st
 void cs_loss_slice(cs_u32 tid, cs_u64 begin, cs_u64 end, cs_u64 count)
 {
     struct cs_draft e = cs_arg_uint(slice(CS_CALL_LOSS, tid, begin, end), "count", count);
-    cs_commit_record(cs_args_end(cs_arg_word(e, "cause", "the thread's ring was full (CUSTREAM_BUFFER, CUSTREAM_FULL)")));
+    const struct cs_loss_info *why = &cs_loss_info[CS_LOSS_FULL_RING];
+    cs_commit_record(cs_args_end(cs_arg_word(cs_arg_word(e, "cause", why->text), "cs.loss", why->key)));
     if (cs_output_full()) {
         cs_totals_cut(count, begin, end);
         return;

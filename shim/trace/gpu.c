@@ -75,7 +75,7 @@ void cs_gpu_trace_begin(bool new_process)
 
 static void write_what_is_missing(bool all)
 {
-    if (cs_gpu_shown.without_lane) cs_gpu_lost_write(cs_gpu_shown.without_lane, "more streams than the trace has lanes for");
+    if (cs_gpu_shown.without_lane) cs_gpu_lost_write(cs_gpu_shown.without_lane, CS_LOSS_NO_LANE);
     cs_gpu_shown.without_lane = 0;
     cs_gpu_missing_write(all);
 }

@@ -44,8 +44,8 @@ void cs_gpu_pool_write(const struct cs_gpu_pool *pool)
     cs_commit(cs_args_end(cs_arg_uint(e, "used", pool->used)));
 }
 
-/* A stretch of time in which a part was missing; or so much of it was lost. */
-static void gap_write(enum cs_gpu_part part, cs_u64 from_ns, cs_u64 to_ns, cs_u64 count, const char *cause)
+/* A stretch of time in which a part was missing; or so much of it was lost, and then `key` is the loss's (base/loss.def). */
+static void gap_write(enum cs_gpu_part part, cs_u64 from_ns, cs_u64 to_ns, cs_u64 count, const char *cause, const char *key)
 {
     static const struct {
         int bit;
@@ -62,13 +62,15 @@ static void gap_write(enum cs_gpu_part part, cs_u64 from_ns, cs_u64 to_ns, cs_u6
     *filled = to_ns;
     struct cs_draft e = cs_slice(cs_draft(), "cs_loss", cs_title(count ? "lost" : rows[part].none), cs_lane_at(cs_host_pid(), tid), from_ns, to_ns);
     e = cs_arg_uint(e, "gpu_work", count);
-    cs_commit(cs_args_end(cs_arg_text(e, "cause", cause, 512)));
+    e = cs_arg_text(e, "cause", cause, 512);
+    if (key) e = cs_arg_word(e, "cs.loss", key);
+    cs_commit(cs_args_end(e));
 }
 
-void cs_gpu_lost_write(cs_u64 count, const char *cause)
+void cs_gpu_lost_write(cs_u64 count, enum cs_loss why)
 {
     cs_u64 now = cs_clock_ns(cs_ticks());
-    gap_write(CS_GPU_TIMES, cs_gpu_shown.lost_ns, now, count, cause);
+    gap_write(CS_GPU_TIMES, cs_gpu_shown.lost_ns, now, count, cs_loss_info[why].text, cs_loss_info[why].key);
     if (cs_output_full()) { /* before, or by making room */
         cs_totals_cut_work(count, cs_gpu_shown.lost_ns, now);
     } else {
@@ -83,10 +85,10 @@ void cs_gpu_lost_write(cs_u64 count, const char *cause)
 void cs_gpu_missing_write(bool all)
 {
     struct cs_gpu_gap gap;
-    while (cs_gpu_missing_over(&gap)) gap_write(gap.part, cs_clock_ns(gap.from), cs_clock_ns(gap.until), 0, gap.why);
+    while (cs_gpu_missing_over(&gap)) gap_write(gap.part, cs_clock_ns(gap.from), cs_clock_ns(gap.until), 0, gap.why, NULL);
     for (int part = 0; part < CS_GPU_PARTS && all; part++) {
         const char *why = cs_gpu_missing((enum cs_gpu_part)part, &gap.from);
-        if (why && (why != cs_gpu_ended || cs_match_enqueued_last() > gap.from)) gap_write((enum cs_gpu_part)part, cs_clock_ns(gap.from), cs_clock_ns(cs_ticks()), 0, why);
+        if (why && (why != cs_gpu_ended || cs_match_enqueued_last() > gap.from)) gap_write((enum cs_gpu_part)part, cs_clock_ns(gap.from), cs_clock_ns(cs_ticks()), 0, why, NULL);
     }
 }
 

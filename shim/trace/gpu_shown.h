@@ -6,6 +6,7 @@
 #ifndef CS_TRACE_GPU_SHOWN_H
 #define CS_TRACE_GPU_SHOWN_H
 
+#include "shim/base/loss.h"
 #include "shim/gpu/backend.h"
 #include "shim/trace/event.h"
 #include "shim/trace/gpu.h"
@@ -109,7 +110,7 @@ cs_u32 cs_gpu_counter_tid(cs_u32 device); /* the lane of a GPU's own counters, a
 /* gpu_extra.c */
 void cs_gpu_overhead_write(const struct cs_gpu_work *work);
 void cs_gpu_pool_write(const struct cs_gpu_pool *pool);
-void cs_gpu_lost_write(cs_u64 count, const char *cause);
+void cs_gpu_lost_write(cs_u64 count, enum cs_loss why);
 void cs_gpu_missing_write(bool all);
 
 #endif

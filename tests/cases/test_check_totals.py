@@ -5,6 +5,7 @@ import pytest
 
 from tests.handmade import (GOOD, GPU, HEADER, HOST, TRAILER, assert_breach, bound, changed, check, copy_rows, cut_by_key, cut_by_note, good_trace, lane, line_of, meta, render,
                             slice_, good_trailer)
+from tests.trace import LOSSES
 
 NO_ARROW = {"launch": {"bind_id": None, "flow_out": None}, "kernel": {"bind_id": None, "flow_in": None}}
 NOT_ENDED = "the process had not ended when the trailer was written"
@@ -75,6 +76,10 @@ def launches(*made, more=()):
     return {**rows, **dict(more)}
 
 
+def lost(key, words):
+    return slice_("cs_loss", "lost", HOST, 4250, 51, 2, count=7, cause=words, **({"cs.loss": key} if key else {}))
+
+
 CAPTURE = slice_("cuda_driver", "cuStreamBeginCapture_v2", HOST, 4250, 90, 1, **{"cs.stream": 13})
 
 
@@ -89,7 +94,11 @@ CAPTURE = slice_("cuda_driver", "cuStreamBeginCapture_v2", HOST, 4250, 90, 1, **
     ([(1, 4250, 13, 100, False), (2, 4250, 13, 110, True)], {"capture": CAPTURE}, {"recorded": 1}, {}, 0, 1),
     ([(1, 4250, 13, 100, False), (2, 4250, 13, 110, True)], {}, {"left_out_by_rule": 3}, {}, 0, 1),
     ([(1, 4250, 13, 100, False), (2 << 18, 4250, 13, 110, True)], {}, {}, {}, 0, 1),
-], ids=["one", "two", "other stream", "nothing behind", "other thread", "events", "no times", "capture", "by rule", "very many"])
+    ([(1, 4250, 13, 100, False), (2, 4250, 13, 110, True)], {"loss": lost("no_lane", "other words")}, {}, {}, 0, 1),
+    ([(1, 4250, 13, 100, False), (2, 4250, 13, 110, True)], {"loss": lost(None, LOSSES["no_lane"])}, {}, {}, 0, 1),
+    ([(1, 4250, 13, 100, False), (2, 4250, 13, 110, True)], {"loss": lost("full_ring", LOSSES["no_lane"])}, {}, {}, 1, 1),
+], ids=["one", "two", "other stream", "nothing behind", "other thread", "events", "no times", "capture", "by rule", "very many",
+        "no lane", "no lane, in an older trace", "another key"])
 def test_launches_without_kernel(tmp_path, made, more, totals, gpu, least, most):
     rows = launches(*made, more=more)
     totals = dict(totals, recorded=3 + len(made) + totals.get("recorded", 0), calls=1 + len(made) + totals.get("recorded", 0))

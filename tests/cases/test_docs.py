@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tests.trace import CUTS
+from tests.trace import CUTS, LOSSES
 
 
 def options(root):
@@ -71,8 +71,9 @@ def test_cases_run_with_the_users_default(root):
     assert not silent, f"without GPU times for no reason that is given: {silent}"
 
 
-def test_the_table_of_cuts(root):
-    assert re.findall(r"^\| `(\w+)` \| (.*) \|$", (root / "docs/trace.md").read_text().partition("| `cs.cut` |")[2].partition("\n\n")[0], flags=re.M) == list(CUTS.items())
+@pytest.mark.parametrize("member, keys", [("cs.cut", CUTS), ("cs.loss", LOSSES)])
+def test_the_tables_of_keys(root, member, keys):
+    assert re.findall(r"^\| `(\w+)` \| (.*) \|$", (root / "docs/trace.md").read_text().partition(f"| `{member}` |")[2].partition("\n\n")[0], flags=re.M) == list(keys.items())
 
 
 def test_layers_of_the_documents_are_folders(root):

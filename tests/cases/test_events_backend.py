@@ -5,7 +5,7 @@ import pytest
 
 from tests.apprun import both, calls_in, calls_of, faithful, notes_of, read
 from tests.perfetto import assert_clean
-from tests.trace import stream_of
+from tests.trace import LOSSES, stream_of
 
 EVENTS = {"CUSTREAM_GPU": "events"}
 GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range")
@@ -254,7 +254,7 @@ def test_work_that_does_not_end(run_app):
     run, trace = faithful(run_app, ["marks", "leave", 100000], env=EVENTS)
     (loss,) = [e for e in trace.slices if e.get("cat") == "cs_loss"]
     assert not works_of(trace) and totals_of(trace)["lost"] == 1 and trace.totals["lost_records"] == 0
-    assert loss["args"] == {"gpu_work": 1, "cause": "the GPU was still at it when the process ended"}
+    assert loss["args"] == {"gpu_work": 1, "cause": LOSSES["unfinished"], "cs.loss": "unfinished"}
 
 
 @pytest.mark.parametrize("app", ["timeline", "arrows", "callbacks", "reuse", "adopt", "race", "again", "closes", "reload", "ending", "forks", ["many", "threads", 50]])

@@ -103,11 +103,11 @@ TEST(what_is_missing_at_once_follows_on_its_row)
     const char *rows[4];
     cs_gpu_set_missing(CS_GPU_TIMES, "a test");
     usleep(1000);
-    cs_gpu_lost_write(3, "another");
+    cs_gpu_lost_write(3, CS_LOSS_REFUSED);
     cs_gpu_set_missing(CS_GPU_TIMES, NULL);
     cs_gpu_missing_write(false);
     REQUIRE(trace_file_events("\"cs_loss\"", "", rows, 4) == 2);
-    CHECK(strstr(rows[0], "\"lost\"") && strstr(rows[0], "another") &&
+    CHECK(strstr(rows[0], "\"lost\"") && strstr(rows[0], "\"cs.loss\":\"refused\"") &&
           strstr(rows[1], "\"no GPU times\"") && strstr(rows[1], "a test"));
     CHECK(ns_of(rows[1], "ts") >= end_of(rows[0]));
 }
@@ -119,7 +119,7 @@ TEST(each_part_names_its_rows_once)
         for (int i = 0; i < 3; i++) {
             cs_lane_device(0);
             cs_gpu_counter_tid(0);
-            cs_gpu_lost_write(1, "a test");
+            cs_gpu_lost_write(1, CS_LOSS_NO_BUFFER);
             peer_copy((cs_u64)(part * 10 + i) * 1000, (cs_u64)(part * 10 + i) * 1000 + 500);
             const cs_u64 from = cs_ticks(), from_ns = cs_clock_ns(from);
             overhead(from, from + 1000);
@@ -322,7 +322,7 @@ TEST(nothing_is_gathered_for_a_full_file)
     const struct cs_gpu_pool pool = {.at = cs_ticks()};
     cs_gpu_pool_write(&pool);
     overhead(cs_ticks(), cs_ticks() + 1000);
-    cs_gpu_lost_write(1, "a test");
+    cs_gpu_lost_write(1, CS_LOSS_NO_BUFFER);
     CHECK(cs_output_room() == room);
     CHECK_IS(cs_totals.arrows_between_parts, 0);
 }

@@ -136,9 +136,9 @@ static void on_work(const struct cs_gpu_work *w)
     calls_seen += w->kind == CS_GPU_RANGE ? w->range.calls : 1;
     CHECK(w->end > w->start && w->by_events && w->correlation);
 }
-static void on_lost(cs_u64 count, const char *cause)
+static void on_lost(cs_u64 count, enum cs_loss why)
 {
-    CHECK(cause);
+    CHECK(why < CS_LOSSES);
     calls_lost += count;
 }
 

@@ -5,7 +5,7 @@ POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c 
                  $(addprefix shim/base/,glob.c json.c log.c no_room.c options.c plain.c settings.c verdict.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
 CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c tools/custream/*/*.c) \
-                 shim/base/claim.c shim/base/cut.c shim/base/owner.c shim/base/perfetto.c shim/base/perfetto_event.c shim/base/perfetto_track.c shim/base/unpack.c shim/calls/calls.c shim/calls/runtime.c) $(POLICY_OBJ))
+                 shim/base/claim.c shim/base/cut.c shim/base/loss.c shim/base/owner.c shim/base/perfetto.c shim/base/perfetto_event.c shim/base/perfetto_track.c shim/base/unpack.c shim/calls/calls.c shim/calls/runtime.c) $(POLICY_OBJ))
 
 # The command contains the page of the findings (explain.c).
 $(B)/obj/tools/custream/explain.o: docs/findings.md

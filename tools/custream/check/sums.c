@@ -67,7 +67,6 @@ static bool loss_add(const struct event *event)
     struct sums *sums = &event->check->sums;
     yyjson_val *calls = yyjson_obj_get(event->args, "count"),
                *work = yyjson_obj_get(event->args, "gpu_work");
-    const char *cause = yyjson_get_str(yyjson_obj_get(event->args, "cause"));
     uint64_t lost_calls = 0, lost_work = 0;
     if ((!calls && !work) || (calls && !natural_in(calls, 0x1p53, &lost_calls)) ||
         (work && !natural_in(work, 0x1p53, &lost_work)))
@@ -75,7 +74,8 @@ static bool loss_add(const struct event *event)
             "a cs_loss slice without an integer args.count or args.gpu_work");
     sums->lost_calls += lost_calls;
     sums->lost_work += lost_work;
-    sums->no_lane |= cause && !strncmp(cause, "more streams", 12);
+    sums->no_lane |= format_loss(yyjson_get_str(yyjson_obj_get(event->args, "cs.loss")),
+                         yyjson_get_str(yyjson_obj_get(event->args, "cause"))) == CS_LOSS_NO_LANE;
     return true;
 }
 

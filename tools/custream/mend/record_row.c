@@ -3,13 +3,13 @@
 
 #include "shim/base/append.h"
 #include "shim/base/json.h"
+#include "shim/base/loss.h"
 #include "shim/base/rings.h"
 #include "shim/calls/record.h"
 #include "shim/calls/runtime.h"
 #include "tools/custream/mend/inside.h"
 
 enum { TEXTS = 1 << 16, TEXT_MOST = 4096, ROW = 8 * TEXT_MOST };
-#define FULL_RING "the thread's ring was full (CUSTREAM_BUFFER, CUSTREAM_FULL)" /* the library's words */
 
 /* --- texts --- */
 
@@ -176,6 +176,7 @@ bool record_lost(struct record_lane *lane, uint64_t count, uint64_t begin_ticks,
     row.length = 0;
     name_lane(lane);
     begin(&row, lane, "cs_loss", cs_call_info[CS_CALL_LOSS].name, from, to);
-    add(&row, ",\"count\":%" PRIu64 ",\"cause\":\"" FULL_RING "\"", count);
+    add(&row, ",\"count\":%" PRIu64 ",\"cause\":\"%s\",\"cs.loss\":\"%s\"", count,
+        cs_loss_info[CS_LOSS_FULL_RING].text, cs_loss_info[CS_LOSS_FULL_RING].key);
     return end(&row, lane, to + 1);
 }

@@ -49,6 +49,15 @@ enum cs_cut format_cut(const char *key, const char *note)
     return CS_CUT_NONE;
 }
 
+enum cs_loss format_loss(const char *key, const char *cause)
+{
+    enum cs_loss loss = 0;
+    while (loss < CS_LOSSES && strcmp(key ?: "", cs_loss_info[loss].key) &&
+           (key || strcmp(cause ?: "", cs_loss_info[loss].text)))
+        loss++;
+    return loss;
+}
+
 bool format_read(unsigned format, char *error, size_t size)
 {
     if (format <= CS_TRACE_FORMAT) return true;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "shim/base/cut.h"
+#include "shim/base/loss.h"
 
 enum format_member {
     FORMAT_NO_ROOM,
@@ -24,6 +25,9 @@ const char *format_unknown(unsigned format);
 /* Tells how a range was cut, from its cs.cut and cs.note; NULL: the range has none. Older traces
  * have cs.note alone. */
 enum cs_cut format_cut(const char *key, const char *note);
+/* Tells why rows were lost, from cs.loss and the cause; CS_LOSSES: for another reason. Older traces
+ * have the cause alone. */
+enum cs_loss format_loss(const char *key, const char *cause);
 
 /* Whether traces of the format are read; if not, `error` says so. 0: the trace names no format, and
  * counts as a trace of the oldest format. */
