@@ -25,22 +25,12 @@ static void name_lane(struct busy *busy, const struct trace_row *row, int64_t pi
             row_word(row, KEY_META_NAME);
 }
 
-/* Notes whether a kernel has its shape, or leaves it out because an earlier kernel had the same. */
-static void take_shape(struct busy *busy, const struct trace_row *row)
-{
-    if (strcmp(text_of(&busy->texts, row_word(row, KEY_CAT)), "kernel")) return;
-    const bool says = row_has(row, KEY_GRID);
-    busy->leaves_out |= busy->ours && !says && busy->says;
-    busy->says |= says;
-}
-
 /* Takes GPU work and names of lanes. Only GPU work has args.stream, in other tools' traces too. */
 static void take_row(void *of, const struct trace_row *row)
 {
     struct busy *busy = of;
     const char *ph = text_of(&busy->texts, row_word(row, KEY_PH));
     if (!row_has(row, KEY_PID)) return;
-    if (*ph == 'X' && !busy->leaves_out) take_shape(busy, row);
     const int64_t pid = row_number(row, KEY_PID, 0);
     if (*ph == 'X' && row_has(row, KEY_STREAM)) {
         const int64_t lasted = row_number(row, KEY_DUR, 0), at = row_number(row, KEY_TS, 0);
@@ -67,7 +57,7 @@ void busy_init(struct busy *busy)
 bool busy_read(struct busy *busy, const char *path, char error[256])
 {
     const struct trace_sink sink = {.of = busy, .row = take_row, .fact = take_fact};
-    busy->ours = busy->says = false;
+    busy->ours = false;
     busy->begin = INT64_MAX, busy->end = INT64_MIN;
     const enum trace_end end = trace_read(path, &busy->texts, &sink, error);
     numbers_free(&busy->index);

@@ -1,11 +1,14 @@
-/* Hands out a trace with one more lane for each GPU, which shows when the GPU was idle, and why.
- * The lane's rows are made from the model, and stand behind the rows of the trace. */
+/* Copies a trace with one more lane for each GPU, which shows when the GPU was idle, and why. The
+ * lane's rows are made from the model, and stand behind the rows of the trace. */
 #include <inttypes.h>
 #include <string.h>
 #include <yyjson.h>
 
 #include "shim/base/lane.h"
+#include "shim/base/options.h"
+#include "tools/custream/command.h"
 #include "tools/custream/convert/rows.h"
+#include "tools/custream/merge/out.h"
 #include "tools/custream/model/model.h"
 #include "tools/custream/open/open.h"
 
@@ -70,14 +73,19 @@ static bool lanes_put(struct conversion *c, const char *path, char error[256])
     return good;
 }
 
-bool hand_out(const char *path, bool packets, void (*put)(void *of, const char *bytes, size_t n),
-    void *of, char error[256])
+bool whole_write(const char *command, const char *from, const char *to, bool lanes)
 {
-    struct conversion *c = conversion_new((packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, put, of);
+    struct out out;
+    char error[256];
+    const char *extension = cs_trace_extension(to);
+    const bool packets = extension && cs_trace_extension_is_packets(extension);
+    if (!out_open(&out, command, to, OUT_OF_TEXT, NULL, 0)) return false;
+    struct conversion *c = conversion_new((packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, out_put, &out);
     const struct source_sink sink = {c, conversion_row, conversion_member};
     const bool good =
-        source_read(path, 0, &sink, error) != JSON_BROKEN && lanes_put(c, path, error);
+        source_read(from, 0, &sink, error) != JSON_BROKEN && (!lanes || lanes_put(c, from, error));
     if (good) conversion_end(c, NULL);
+    else complain(command, "%s", error);
     conversion_free(c);
-    return good;
+    return out_close(&out, good);
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "shim/base/options.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/module.h"
@@ -90,21 +91,34 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Merges the files into `to`, in a child process: merging sets its own signal handlers. */
-static int merged_make(const struct request *request, char *to)
+/* Whether the trace gets lanes of idle time. They need a model, which is of one run of ours. */
+static bool has_idle_lanes(const struct request *request, const struct busy *busy)
+{
+    return busy->ours && request->file_count == 1 && busy->begin < busy->end;
+}
+
+static int merge(const struct request *request, char *to)
+{
+    char **words = calloc((size_t)request->file_count + 5, sizeof *words);
+    if (!words || !freopen("/dev/null", "w", stdout)) out_of_memory();
+    words[0] = (char[]){"merge"}, words[1] = (char[]){"-o"}, words[2] = to,
+    words[3] = (char[]){"--"};
+    memcpy(words + 4, request->files, (size_t)request->file_count * sizeof *words);
+    optind = 0; /* getopt starts again */
+    return command_merge(4 + request->file_count, words);
+}
+
+/* Writes a copy, in a child process, since writing sets signal handlers of its own, and a model
+ * takes much memory. `from`: the trace that is copied; NULL: all are merged. */
+static int copy_make(const struct request *request, const char *from, bool lanes, char *to)
 {
     int status;
     fflush(NULL);
     const pid_t child = fork();
-    if (!child) {
-        char **words = calloc((size_t)request->file_count + 5, sizeof *words);
-        if (!words || !freopen("/dev/null", "w", stdout)) out_of_memory();
-        words[0] = (char[]){"merge"}, words[1] = (char[]){"-o"}, words[2] = to,
-        words[3] = (char[]){"--"};
-        memcpy(words + 4, request->files, (size_t)request->file_count * sizeof *words);
-        optind = 0; /* getopt starts again */
-        exit(command_merge(4 + request->file_count, words));
-    }
+    if (!child)
+        exit(!from                                ? merge(request, to)
+             : whole_write(NAME, from, to, lanes) ? STATUS_OK
+                                                  : STATUS_UNUSABLE);
     void (*const before)(int) =
         signal(SIGINT, SIG_IGN); /* Ctrl-C ends only the child; the caller removes the folder */
     const bool waited = child > 0 && waitpid(child, &status, 0) == child;
@@ -113,47 +127,51 @@ static int merged_make(const struct request *request, char *to)
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_UNUSABLE;
 }
 
-/* Opens a merged copy of several files, or of one cut file, and reads its times. The copy has no
- * name once it is open. */
-static int merged_open(const struct request *request, struct server *server, struct busy *busy)
+/* Makes the copy that is handed out, and reads its times: of several files, or of a cut one, a
+ * merged copy; of traces of ours one whose slices say all. The copy has no name once it is open. */
+static int copy_open(const struct request *request, struct server *server, struct busy *busy)
 {
-    const char *tmp = getenv("TMPDIR");
-    char folder[PATH_MAX], path[2 * PATH_MAX], error[256];
-    server->name = request->file_count > 1 ? "merged.json" : last_part(request->files[0]);
+    const char *tmp = getenv("TMPDIR"), *from = request->files[0],
+               *extension = cs_trace_extension(server->name) ?: "";
+    char folder[PATH_MAX], merged[PATH_MAX + 32], whole[PATH_MAX + 32], error[256];
+    int status = STATUS_OK;
     const int length =
         snprintf(folder, sizeof folder, "%s/custream-open-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (length >= (int)sizeof folder || !mkdtemp(folder))
         return complain(NAME, "%s: cannot be made: %s", folder, strerror(errno));
-    snprintf(path, sizeof path, "%s/%s", folder, server->name);
-    int status = merged_make(request, path);
-    if (status == STATUS_OK && !busy_read(busy, path, error)) status = complain(NAME, "%s", error);
-    if (status == STATUS_OK && (server->file = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-        status = complain(NAME, "%s: %s", path, strerror(errno));
-    unlink(path);
+    snprintf(merged, sizeof merged, "%s/merged%s", folder, extension);
+    snprintf(whole, sizeof whole, "%s/whole%s", folder, extension);
+    if (request->file_count > 1 || busy->cut) {
+        status = copy_make(request, NULL, false, merged);
+        from = merged;
+        if (status == STATUS_OK && !busy_read(busy, merged, error))
+            status = complain(NAME, "%s", error);
+    }
+    if (status == STATUS_OK && busy->ours && busy->begin < busy->end) {
+        status = copy_make(request, from, has_idle_lanes(request, busy), whole);
+        from = whole;
+    }
+    if (status == STATUS_OK && (server->file = open(from, O_RDONLY | O_CLOEXEC)) < 0)
+        status = complain(NAME, "%s: %s", from, strerror(errno));
+    unlink(merged);
+    unlink(whole);
     rmdir(folder);
     return status;
-}
-
-/* Whether the trace gets lanes of idle time. They need a model, which is of one run of ours. */
-static bool has_idle_lanes(const struct request *request, const struct busy *busy)
-{
-    return busy->ours && request->file_count == 1 && busy->begin < busy->end;
 }
 
 static int trace_open(const struct request *request, struct server *server, struct busy *busy)
 {
     struct stat about;
-    int status = STATUS_OK;
-    if (request->file_count > 1 || busy->cut) status = merged_open(request, server, busy);
-    else {
-        server->name = last_part(request->files[0]);
-        server->file = open(request->files[0], O_RDONLY | O_CLOEXEC);
-        if (server->file < 0) status = complain(NAME, "%s: %s", request->files[0], strerror(errno));
-    }
+    const bool several = request->file_count > 1;
+    server->name = several ? "merged.json" : last_part(request->files[0]);
+    const int status = several || busy->cut || has_idle_lanes(request, busy)
+                           ? copy_open(request, server, busy)
+                           : STATUS_OK;
     if (status != STATUS_OK) return status;
-    if (fstat(server->file, &about)) return complain(NAME, "%s: %s", server->name, strerror(errno));
+    if (server->file < 0) server->file = open(request->files[0], O_RDONLY | O_CLOEXEC);
+    if (server->file < 0 || fstat(server->file, &about))
+        return complain(NAME, "%s: %s", request->files[0], strerror(errno));
     server->size = (uint64_t)about.st_size;
-    server->whole = busy->leaves_out || has_idle_lanes(request, busy);
     return STATUS_OK;
 }
 

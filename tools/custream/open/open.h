@@ -34,8 +34,7 @@ char *link_part(const char *text, const char *kept);
 char *link_make(const char *ui, const char *trace, const char *const *pinned, size_t count,
     int64_t begin, int64_t end);
 
-/* --- busy.c: finds traces' busiest streams by name, and whether kernels leave out how they were
- * launched. --- */
+/* --- busy.c: finds traces' busiest streams by name. --- */
 
 struct busy_lane {
     text name;   /* 0: the row with the name has not come yet */
@@ -49,8 +48,7 @@ struct busy {
     struct numbers index; /* the lane's place in `lanes`, by pid and tid; emptied for each file */
     int64_t begin, end;   /* of the GPU work in the last file that was read, in ns */
     bool cut;             /* a file ends in the middle */
-    bool ours, says; /* ours: custream wrote the current file; says: a kernel in it had its shape */
-    bool leaves_out; /* a kernel of some file left out its shape (merge/row.h) */
+    bool ours;            /* custream wrote the file that was read last */
 };
 
 void busy_init(struct busy *busy);
@@ -65,10 +63,9 @@ void busy_free(struct busy *busy);
 
 #define IDLE_LANE_NAME "idle, by cause"
 
-/* Writes the trace with what its slices leave out, and with a lane "idle, by cause" for each GPU.
- * False: `error` says why. */
-bool hand_out(const char *path, bool packets, void (*put)(void *of, const char *bytes, size_t n),
-    void *of, char error[256]);
+/* Writes a copy of a trace with what its slices leave out. With `lanes`, the copy also has a lane
+ * "idle, by cause" for each GPU. False: the complaint was printed. */
+bool whole_write(const char *command, const char *from, const char *to, bool lanes);
 
 /* --- server.c: a web server for one trace, on loopback, in this thread. It answers GET and OPTIONS
  * for the trace, at a path with a random token, and for files of a folder with Perfetto's UI. It
@@ -82,7 +79,6 @@ struct server {
     unsigned port;
     int file; /* the trace's descriptor */
     uint64_t size;
-    bool whole;         /* the trace goes through hand_out() */
     const char *name;   /* the trace's name: the last part of its path, not URL-encoded */
     const char *folder; /* the real path of Perfetto's UI; NULL: none is served */
     char token[2 * TOKEN_BYTES + 1];

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* pipe2 */
 #include "tools/custream/open/open.h"
 
 #include <arpa/inet.h>
@@ -17,12 +16,8 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "shim/base/options.h"
 #include "tools/custream/show.h"
 
 /* libmicrohttpd is opened only if it is needed: Debian's package brings GnuTLS along. */
@@ -33,8 +28,7 @@
     CALL(timeout, MHD_get_timeout) CALL(info, MHD_get_daemon_info) \
     CALL(header_get, MHD_lookup_connection_value) CALL(header_add, MHD_add_response_header) \
     CALL(of_buffer, MHD_create_response_from_buffer) \
-    CALL(of_file, MHD_create_response_from_fd64) \
-    CALL(of_callback, MHD_create_response_from_callback) CALL(queue, MHD_queue_response) \
+    CALL(of_file, MHD_create_response_from_fd64) CALL(queue, MHD_queue_response) \
     CALL(destroy, MHD_destroy_response)
 
 #define MICROHTTPD_MEMBER(member, name) __typeof__(&name) member;
@@ -43,110 +37,9 @@ static struct microhttpd {
 } mhd; /* filled by server_ready() */
 #undef MICROHTTPD_MEMBER
 
-/* --- the trace with all shapes and the lanes of idle time, made by a child process --- */
-
-struct whole_stream {
-    int pipe;
-    pid_t maker; /* 0: the child has ended */
-};
-
-/* In the child process: */
-
-enum { MAKER_FILE, MAKER_PIPE, MAKER_OTHERS };
-
-static void put(void *of, const char *text, size_t length)
-{
-    if (length && gzwrite(of, text, (unsigned)length) != (int)length) _exit(1);
-}
-
-/* Closes all descriptors but `file` and `pipe`, which become MAKER_FILE and MAKER_PIPE. If the
- * child kept a connection of the server, that connection would not end. */
-static void descriptors_leave(int file, int pipe)
-{
-    const int kept[] = {fcntl(file, F_DUPFD, MAKER_OTHERS), fcntl(pipe, F_DUPFD, MAKER_OTHERS)};
-    dup2(kept[0], MAKER_FILE);
-    dup2(kept[1], MAKER_PIPE);
-#ifdef SYS_close_range
-    syscall(SYS_close_range, MAKER_OTHERS, ~0U, 0);
-#endif
-}
-
-/* Hands out the file as it is. */
-static void copy(void)
-{
-    char bytes[64 * 1024];
-    off_t at = 0;
-    for (ssize_t got; (got = pread(MAKER_FILE, bytes, sizeof bytes, at)); at += got)
-        if (got < 0 || write(MAKER_PIPE, bytes, (size_t)got) != got) _exit(1);
-    _exit(0);
-}
-
-static void make(int file, int pipe, const char *name)
-{
-    const char *extension = cs_trace_extension(name);
-    char error[256], path[] = "/proc/self/fd/0"; /* opened anew, as the descriptor itself shares its
-                                                    position with other children */
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
-    descriptors_leave(file, pipe);
-    if (access(path, R_OK)) copy(); /* there is no /proc */
-    gzFile out = gzdopen(MAKER_PIPE, extension && strstr(extension, ".gz") ? "wb1" : "wbT");
-    if (!out) _exit(1);
-    gzbuffer(out, 128 * 1024);
-    const bool packets = extension && cs_trace_extension_is_packets(extension);
-    const bool good = hand_out(path, packets, put, out, error);
-    _exit(gzclose(out) != Z_OK || !good);
-}
-
-/* In the server: */
-
-static bool maker_succeeded(struct whole_stream *stream)
-{
-    int status = -1;
-    while (waitpid(stream->maker, &status, 0) < 0 && errno == EINTR) {}
-    stream->maker = 0;
-    return !status;
-}
-
-static void whole_stream_close(struct whole_stream *stream)
-{
-    close(stream->pipe);
-    if (stream->maker) {
-        /* nobody has waited for the child yet, so no other process has its pid */
-        kill(stream->maker, SIGKILL);
-        maker_succeeded(stream);
-    }
-    free(stream);
-}
-
-static struct whole_stream *whole_stream_open(int file, const char *name)
-{
-    int ends[2];
-    struct whole_stream *stream = malloc(sizeof *stream);
-    if (!stream || pipe2(ends, O_CLOEXEC)) return free(stream), NULL;
-    fflush(NULL);
-    const pid_t maker = fork();
-    if (!maker) make(file, ends[1], name);
-    close(ends[1]);
-    *stream = (struct whole_stream){ends[0], maker > 0 ? maker : 0};
-    if (maker > 0) return stream;
-    whole_stream_close(stream);
-    return NULL;
-}
-
-static ssize_t whole_stream_read(struct whole_stream *stream, char *to, size_t most)
-{
-    ssize_t got;
-    while ((got = read(stream->pipe, to, most)) < 0 && errno == EINTR) {}
-    if (got || !stream->maker) return got;
-    return maker_succeeded(stream) ? 0 : -1;
-}
-
 /* --- requests --- */
 
-enum { WAIT_SECONDS = 60, CONNECTIONS = 64, BLOCK = 256 * 1024 };
+enum { WAIT_SECONDS = 60, CONNECTIONS = 64 };
 
 /* The origin of Perfetto's own UI, the only foreign page that may read our answers (CORS). */
 static const char UI_ORIGIN[] = "https://ui.perfetto.dev";
@@ -208,32 +101,6 @@ static enum MHD_Result answer_file(
     return answer(connection, MHD_HTTP_OK, response);
 }
 
-static ssize_t whole_next(void *of, uint64_t position, char *to, size_t most)
-{
-    (void)position;
-    const ssize_t got = whole_stream_read(of, to, most);
-    return got > 0 ? got
-           : got   ? MHD_CONTENT_READER_END_WITH_ERROR
-                   : MHD_CONTENT_READER_END_OF_STREAM;
-}
-
-static void whole_done(void *of) { whole_stream_close(of); }
-
-/* Answers with the output of a child process, whose size is not known. While the child makes a
- * block, some milliseconds, other requests wait. */
-static enum MHD_Result answer_whole(const struct server *server, struct MHD_Connection *connection)
-{
-    struct whole_stream *stream = whole_stream_open(server->file, server->name);
-    struct MHD_Response *response =
-        stream ? mhd.of_callback(MHD_SIZE_UNKNOWN, BLOCK, whole_next, stream, whole_done) : NULL;
-    if (response) {
-        mhd.header_add(response, "Content-Type", "application/octet-stream");
-        return answer(connection, MHD_HTTP_OK, response);
-    }
-    if (stream) whole_stream_close(stream);
-    return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file cannot be read\n");
-}
-
 /* Whether the host is loopback. Any port is right: an ssh tunnel may begin at another port. */
 static bool is_loopback(const char *host)
 {
@@ -287,7 +154,6 @@ static enum MHD_Result handle(void *of, struct MHD_Connection *connection, const
         return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET\n");
     if (is_trace(server, url)) {
         *state = server;
-        if (server->whole) return answer_whole(server, connection);
         return answer_file(connection, fcntl(server->file, F_DUPFD_CLOEXEC, 3), server->size,
             "application/octet-stream");
     }
