@@ -24,32 +24,6 @@ struct request {
 
 /* --- the text of the file --- */
 
-/* Puts blanks in place of control characters, such as line breaks, which keeps the JSON's meaning.
- * False: a string of the JSON has a control character in it. */
-static bool on_one_line(char *json)
-{
-    bool quoted = false;
-    for (char *p = json; *p; p++) {
-        const bool control = (unsigned char)*p < ' ';
-        if (control && quoted) return false;
-        if (control) *p = ' ';
-        if (*p == '\\' && quoted && p[1]) p++;
-        else if (*p == '"') quoted = !quoted;
-    }
-    return true;
-}
-
-/* Returns the policy's JSON on one line; NULL: the complaint was printed. */
-static char *policy_read(const char *name)
-{
-    static char text[CS_TRIGGER_MOST];
-    if (!policy_text_read(NAME, name, text, sizeof text)) return NULL;
-    if (!on_one_line(text)) return complain(NAME, "%s: a text has a line break in it", name), NULL;
-    char *json = text + strspn(text, " ");
-    for (size_t n = strlen(json); n && json[n - 1] == ' ';) json[--n] = 0;
-    return json;
-}
-
 enum { SAID = 4096 };
 
 /* Makes the file's text, and `said`, which tells people of it. False: the complaint was printed. */
@@ -58,10 +32,13 @@ static bool compose(const struct request *request, char *text, size_t room, char
     char start[64];
     struct timespec now;
     struct tm tm;
-    const char *policy = request->policy ? policy_read(request->policy) : NULL;
+    static char policy[CS_TRIGGER_MOST];
     struct cs_trigger trigger;
     int line;
-    if (request->policy && !policy) return false;
+    if (request->policy && !policy_text_read(NAME, request->policy, policy, sizeof policy))
+        return false;
+    for (char *at = policy; *at; at++) /* JSON has control characters only between its words */
+        if ((unsigned char)*at < ' ') *at = ' ';
     clock_gettime(CLOCK_REALTIME, &now);
     const int64_t begin = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + request->in;
     const time_t second = (time_t)(begin / 1000000000);
@@ -71,7 +48,7 @@ static bool compose(const struct request *request, char *text, size_t room, char
         "# custream trigger\nstart=%s\nduration=%" PRId64 ".%06" PRId64 "s\n", start,
         request->duration / 1000000000, request->duration / 1000 % 1000000);
     if (request->ranks) n = cs_append(text, room, n, "ranks=%.2000s\n", request->ranks);
-    if (policy) n = cs_append(text, room, n, "policy=%s\n", policy);
+    if (*policy) n = cs_append(text, room, n, "policy=%s\n", policy);
     if (n + 1 >= room)
         return complained(NAME, "%s: longer than %d KiB", request->policy, CS_TRIGGER_MOST >> 10);
     const char *allowed = cs_trigger_read(text, &trigger, &line);
