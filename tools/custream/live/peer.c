@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -157,19 +158,11 @@ static bool nobody(struct peer *peer)
 
 /* --- asking --- */
 
-static long stood_ms; /* how long the clock stood while this command waited */
-
 long peer_clock_ms(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000 + stood_ms;
-}
-
-void peer_clock_waited(long since, long ms)
-{
-    const long left = since + ms - 1 - peer_clock_ms(); /* both times are cut to whole ms */
-    if (left > 0) stood_ms += left;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static long patience_ends(const struct peer *peer, long began)
@@ -223,9 +216,7 @@ void peers_ask(struct peer *const *each, size_t count, const char *request)
             else if (done[i]) peer_close(each[i]);
             left += !done[i];
         }
-        const long since = peer_clock_ms();
-        if (left && !nanosleep(&(struct timespec){0, PAUSE_MS * 1000000}, NULL))
-            peer_clock_waited(since, PAUSE_MS);
+        if (left) nanosleep(&(struct timespec){0, PAUSE_MS * 1000000}, NULL);
     }
     free(done);
 }
@@ -242,13 +233,9 @@ bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER])
     struct pollfd one = {.fd = peer->fd, .events = POLLIN};
     const long began = peer_clock_ms(), until = patience_ends(peer, began);
     for (;;) {
-        const long since = peer_clock_ms(), left = until - since;
-        const int wait = left < 0         ? 0
-                         : left < LOOK_MS ? (int)left
-                                          : LOOK_MS,
-                  got = poll(&one, 1, wait);
-        if (got > 0) break;
-        if (!got) peer_clock_waited(since, wait);
+        const long left = until - peer_clock_ms();
+        const int wait = left < 0 ? 0 : left < LOOK_MS ? (int)left : LOOK_MS;
+        if (poll(&one, 1, wait) > 0) break;
         const long now = peer_clock_ms();
         if ((now >= until || now - began > STOPPED_MS) && peer_is_stopped(peer->pid))
             return FAIL(peer, "process %d is stopped; nothing was done", peer->pid);

@@ -41,10 +41,9 @@ bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER]);
 /* Reads the next answer, to the request "about", "record" or "end". False: no answer came, or an
  * answer of another kind. */
 bool peer_hear_about(struct peer *peer, struct about *about);
-/* Returns a time in milliseconds. Under libfaketime the system's clock may stand, so whoever has
- * waited for `ms` since `since` says so by peer_clock_waited(). */
+/* Returns a time in milliseconds. It is the kernel's, also under libfaketime, whose clock may
+ * stand. */
 long peer_clock_ms(void);
-void peer_clock_waited(long since, long ms);
 /* Reads /proc/PID/NAME and puts two NULs behind it. Returns how many bytes were read. */
 size_t proc_read(int pid, const char *name, char *text, size_t room);
 bool peer_is_stopped(int pid);

@@ -89,9 +89,7 @@ static void wait_until(struct recording *all, size_t count, unsigned state, doub
         const double left = until - now();
         if (!count_in(all, count, state) || left <= 0 || (interruptible && interrupted)) break;
         const struct timespec time = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
-        const long began = peer_clock_ms();
         const int got = ppoll(polled, (nfds_t)count, &time, mask);
-        if (!got) peer_clock_waited(began, (long)(left * 1e3) + 2);
         for (size_t i = 0; i < count && got > 0; i++) {
             if (!polled[i].revents) continue;
             hear(&all[i], since);
