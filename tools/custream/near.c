@@ -45,8 +45,7 @@ int near_complain(const struct near *near, const char *name, const char *kind, c
 const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length)
 {
     snprintf(room, SHOWN_ROOM, "%.*s", (int)(length < SHOWN_ROOM ? length : SHOWN_ROOM), typed);
-    for (char *at = room; *at; at++)
-        if (iscntrl((unsigned char)*at)) *at = '?';
+    text_clean(room);
     return room;
 }
 

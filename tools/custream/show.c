@@ -2,6 +2,7 @@
 #include "shim/base/json.h"
 #include "tools/custream/command.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
@@ -114,6 +115,12 @@ static void put_until(FILE *file, const char *text, const char *end)
     struct glyph glyph;
     while (text < end && (text = glyph_next(text, &glyph)))
         fwrite(glyph.bytes, 1, (size_t)glyph.length, file);
+}
+
+void text_clean(char *text)
+{
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text)) *text = '?';
 }
 
 bool text_ends(const char *text, const char *ending)

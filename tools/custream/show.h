@@ -46,6 +46,8 @@ struct glyph {
 /* Reads the character at `at`. Returns the text behind it; NULL: `at` is the end. */
 const char *glyph_next(const char *at, struct glyph *glyph);
 
+/* Replaces control characters: a name from a file must not begin a new line. */
+void text_clean(char *text);
 bool text_ends(const char *text, const char *ending);
 /* Whether a text is one of those that follow. */
 bool text_is_one_of(const char *text, const char *const *those, size_t count);

@@ -9,12 +9,6 @@
 #include <stdarg.h>
 #include <yyjson.h>
 
-void text_print(char *text)
-{
-    for (; *text; text++)
-        if (iscntrl((unsigned char)*text)) *text = '?';
-}
-
 bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...)
 {
     if (check->breach.line && check->breach.line <= line) return false;
@@ -24,7 +18,7 @@ bool check_breach(struct check *check, uint64_t line, int rule, const char *form
     va_start(args, format);
     vsnprintf(check->breach.what, sizeof check->breach.what, format, args);
     va_end(args);
-    text_print(check->breach.what);
+    text_clean(check->breach.what);
     return false;
 }
 

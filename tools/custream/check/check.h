@@ -143,9 +143,6 @@ enum check_end check_read(struct check *check, struct json *json);
 bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Replaces control characters: names from the file are printed, and each file gets one line. */
-void text_print(char *text);
-
 /* An event while it is judged. */
 struct event {
     struct check *check;

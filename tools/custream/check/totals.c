@@ -474,8 +474,8 @@ void totals_state(struct check *check)
     const size_t all = cs_verdict_losses(check->losses, sizeof check->losses, 0, &verdict);
     if (unknown && !check->is_cut_out)
         cs_verdict_put(check->losses, sizeof check->losses, all, ", %s", unknown);
-    text_print(check->state);
-    text_print(check->losses);
+    text_clean(check->state);
+    text_clean(check->losses);
 }
 
 /* --- the audit of the default stream --- */

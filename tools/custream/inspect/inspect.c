@@ -1,5 +1,4 @@
 /* custream inspect: says from files alone how a program reaches CUDA, and what to type. */
-#include <ctype.h>
 #include <limits.h>
 #include <unistd.h>
 
@@ -23,8 +22,7 @@ static char *script_interpreter_of(const char *path)
     if (first >= 4 && !memcmp(at + first - 4, "/env", 4) && at[first])
         at += first + strspn(at + first, " \t");
     if (!strncmp(at, "-S", 2)) at += 2 + strspn(at + 2, " \t");
-    for (char *c = at; *c; c++)
-        if (iscntrl((unsigned char)*c)) *c = '?';
+    text_clean(at);
     return *at ? kept(at) : NULL;
 }
 

@@ -1,6 +1,5 @@
 #include "tools/custream/watch/inside.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,8 +15,7 @@ enum { LINE_MOST = 8192, LINES_MOST = 8, REPORTS_MOST = LINES_MOST };
 
 static void put_line(char *line, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (iscntrl((unsigned char)line[i])) line[i] = '?';
+    text_clean(line);
     line[n++] = '\n';
     if (write(STDERR_FILENO, line, n) < 0) {} /* nobody reads stderr */
 }
