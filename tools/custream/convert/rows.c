@@ -4,7 +4,6 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/merge/row.h"
-#include "tools/custream/trace/escape.h"
 
 struct conversion {
     void (*put)(void *of, const char *bytes, size_t n);
@@ -48,16 +47,6 @@ static void rows_begin(struct conversion *c)
     c->put(c->of, c->head.at, c->head.length);
 }
 
-/* Whether a text of the row has half a pair of surrogates. Rows of packets have none. */
-static bool has_half(struct json *json)
-{
-    if (reader_is_packets(&json->reader)) return false;
-    struct escape escape = {json->text, json->text + json->length, 0};
-    while (escape_next(&escape))
-        if (escape_is_half(&escape)) return true;
-    return false;
-}
-
 bool conversion_put(struct conversion *c, yyjson_val *row, bool half, char error[256])
 {
     char why[256];
@@ -79,7 +68,7 @@ bool conversion_put(struct conversion *c, yyjson_val *row, bool half, char error
 bool conversion_row(void *of, struct json *json, char error[256])
 {
     struct conversion *c = of;
-    return conversion_put(c, json->value, c->packets && has_half(json), error);
+    return conversion_put(c, json->value, json->has_half, error);
 }
 
 bool conversion_member(void *of, struct json *json, char error[256])

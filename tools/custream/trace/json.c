@@ -6,7 +6,6 @@
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/trace/escape.h"
 #include "tools/custream/trace/value.h"
 #include "tools/custream/trace/format.h"
 
@@ -137,17 +136,31 @@ static bool value_text(struct json *json)
     }
 }
 
+/* Returns the UTF-16 unit of the escape \uXXXX that begins at `at`; 0: none begins there. */
+static unsigned unit_at(const char *at, const char *end)
+{
+    char digits[5] = "";
+    if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return 0;
+    memcpy(digits, at + 2, 4);
+    return (unsigned)strtoul(digits, NULL, 16);
+}
+
 /* Returns a copy with U+FFFD for each half of a pair of surrogates, which yyjson refuses; NULL: the
  * text has no such half. */
 static char *without_halves(const char *text, size_t length)
 {
-    char *copy = malloc(length);
+    enum { SURROGATES = 0xd800, LOW = 0xdc00, BEHIND = 0xe000, LENGTH = 6 };
+    char *copy = malloc(length), *end = copy + length;
     bool changed = false;
     if (!copy) out_of_memory();
     memcpy(copy, text, length);
-    for (struct escape escape = {text, text + length, 0}; escape_next(&escape);)
-        if (escape_is_half(&escape))
-            memcpy(copy + (escape.at - text) - 4, "fffd", 4), changed = true;
+    for (char *at = copy; (at = memchr(at, '\\', (size_t)(end - at))) && end - at > 1;) {
+        const unsigned unit = unit_at(at, end), next = unit ? unit_at(at + LENGTH, end) : 0;
+        const bool surrogate = unit >= SURROGATES && unit < BEHIND,
+                   pair = surrogate && unit < LOW && next >= LOW && next < BEHIND;
+        if (surrogate && !pair) memcpy(at + 2, "fffd", 4), changed = true;
+        at += pair ? 2 * LENGTH : unit ? LENGTH : 2;
+    }
     if (changed) return copy;
     free(copy);
     return NULL;
@@ -169,13 +182,14 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
         &error); /* yyjson changes the text only with YYJSON_READ_INSITU */
     json->value = yyjson_doc_get_root(json->doc);
     json->is_begun = !json->doc && (!length || error.code == YYJSON_READ_ERROR_UNEXPECTED_END);
+    json->has_half = false;
     if (json->doc) return true;
     char *copy = json->strict || error.code != YYJSON_READ_ERROR_INVALID_STRING
                      ? NULL
                      : without_halves(text, length);
     const bool good = copy && parse(json, copy, length, flags);
     free(copy);
-    if (good) return true;
+    if (good) return json->has_half = true;
     const char at = error.pos < length ? text[error.pos] : 0;
     json->fault_in_number =
         error.code == YYJSON_READ_ERROR_INVALID_NUMBER || (at && strchr("nNiI", at)); /* NaN, inf */

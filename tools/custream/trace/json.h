@@ -27,6 +27,7 @@ struct json {
     struct yyjson_val *value; /* numbers in it are raw texts; for a row of packets see pftrace.h */
     const char *text;         /* the value's text in the file; for packets json_text() makes it */
     size_t length;
+    bool has_half; /* a text in the value had half a pair of surrogates, and has U+FFFD instead */
     char name[64];
     uint64_t line; /* the value's line, from 1; in packets the number of the event */
     char error[256];
