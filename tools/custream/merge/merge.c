@@ -17,15 +17,13 @@ struct request {
 static int request_read(struct request *request, int argc, char **argv)
 {
     const char *clocks = NULL;
-    int flag, status = STATUS_OK;
-    while (status == STATUS_OK && (flag = flags_next(argc, argv, '-')) != -1) {
-        if (flag == FLAG_WORD) request->files[request->file_count++] = optarg;
-        else if (flag == FLAG_OUTPUT) request->to = optarg;
+    int flag;
+    while ((flag = flags_next(argc, argv, 0)) != -1) {
+        if (flag == FLAG_OUTPUT) request->to = optarg;
         else if (flag == FLAG_ALIGN) {
             request->plan.align_start = !strcmp(optarg, "start");
-            const bool good = request->plan.align_start || !strcmp(optarg, "clock");
-            status =
-                good ? STATUS_OK : complain(NAME, "--align='%s': it is clock or start", optarg);
+            if (!request->plan.align_start && strcmp(optarg, "clock"))
+                return complain(NAME, "--align='%s': it is clock or start", optarg);
         } else if (flag == FLAG_WINDOW) {
             const char *at = optarg;
             int64_t *window = request->plan.window;
@@ -48,9 +46,8 @@ static int request_read(struct request *request, int argc, char **argv)
                 return complain(NAME, "--from-byte='%s': a number of bytes is wanted", optarg);
         }
     }
-    for (; optind < argc; optind++)
-        request->files[request->file_count++] = argv[optind]; /* behind "--" */
-    if (status != STATUS_OK) return status;
+    request->files = argv + optind;
+    request->file_count = (size_t)(argc - optind);
     if (!request->to || !*request->to)
         return complain(NAME,
             "-o OUT is missing: where the merged trace goes; 'custream help merge' says more");
@@ -103,7 +100,6 @@ bool merge_between(const char *to, char **files, char **shown, size_t count, int
 int command_merge(int argc, char **argv)
 {
     struct request request = {0};
-    if (!(request.files = calloc((size_t)argc + 1, sizeof *request.files))) out_of_memory();
     int status = request_read(&request, argc, argv);
     const struct plan *plan = &request.plan;
     if (status == STATUS_OK && !merge(&request.plan, request.to, request.files, request.file_count))
@@ -113,6 +109,5 @@ int command_merge(int argc, char **argv)
             plan->file_count == 1 ? "" : "s", plan->process_count,
             plan->process_count == 1 ? "" : "es");
     plan_free(&request.plan);
-    free(request.files);
     return status;
 }

@@ -180,13 +180,12 @@ static int recover(const struct request *request, const char *path)
 static int request_read(struct request *request, int argc, char **argv)
 {
     int flag;
-    while ((flag = flags_next(argc, argv, '-')) != -1) {
-        if (flag == FLAG_WORD) request->files[request->count++] = optarg;
-        else if (flag == FLAG_OUTPUT) request->to = optarg;
+    while ((flag = flags_next(argc, argv, 0)) != -1) {
+        if (flag == FLAG_OUTPUT) request->to = optarg;
         else request->in_place = true;
     }
-    for (; optind < argc; optind++)
-        request->files[request->count++] = argv[optind]; /* behind "--" */
+    request->files = argv + optind;
+    request->count = argc - optind;
     if (!request->count) return complain(NAME, "which trace? 'custream help recover' says more");
     if (request->to && request->in_place)
         return complain(NAME, "-o and --in-place: it is one of the two");
@@ -201,12 +200,10 @@ static int request_read(struct request *request, int argc, char **argv)
 int command_recover(int argc, char **argv)
 {
     struct request request = {0};
-    request.files = array_zeros((size_t)argc + 1, sizeof *request.files);
     int status = request_read(&request, argc, argv);
     for (int i = 0; i < request.count && (i || status == STATUS_OK); i++) {
         const int one = recover(&request, request.files[i]);
         if (one > status) status = one;
     }
-    free(request.files);
     return status;
 }
