@@ -155,6 +155,7 @@ cs_u64 cs_pf_counter_track(struct cs_pf *pf)
     name[pf->counter.length] = ' ';
     memcpy(name + pf->counter.length + 1, pf->key, n);
     memcpy(what + sizeof key, name, shown - 1 < sizeof what - sizeof key ? shown : sizeof what - sizeof key);
+    what[sizeof key + pf->counter.length] = 0; /* value "b c" of counter "a" has another track than value "c" of "a b" */
     const cs_u64 uuid = track_of(pf, what, sizeof key + shown, &is_new);
     if (!is_new) return uuid;
     const cs_u64 process = process_track(pf, pf->counter.pid);

@@ -19,10 +19,7 @@ struct packets {
     struct rope room; /* the packets of a row */
     /* the event's arguments that do not fit in pf.side (the library's buffer) */
     struct rope notes;
-    struct rope text; /* a value as JSON */
-    /* the length of VALUE, + 1, by a hash of the counter's lane and the track's name "COUNTER
-     * VALUE" */
-    struct numbers counters;
+    struct rope text;    /* a value as JSON */
     struct numbers made; /* the made-up number of a pid or tid that is a text, by a hash of it */
     /* why: what Perfetto's format has no place for; allowed: what the trace may have instead, or
      * "" */
@@ -47,7 +44,6 @@ void packets_free(struct packets *p)
     free(p->room.at);
     free(p->notes.at);
     free(p->text.at);
-    numbers_free(&p->counters);
     numbers_free(&p->made);
     free(p);
 }
@@ -270,20 +266,8 @@ struct event {
     char *at;
 };
 
-/* The longest names, in bytes. A value's track is called "COUNTER VALUE": two values of a thread
- * whose tracks had the same name would share one track. */
+/* The longest names, in bytes: a value's track is called "COUNTER VALUE". */
 enum { COUNTER_NAME = 512, VALUE_NAME = 127 };
-
-/* Whether another counter's value already has the track of this name. */
-static bool is_of_another(struct packets *p, const struct event *e, const struct cs_pf_text *key)
-{
-    char called[COUNTER_NAME + 1 + VALUE_NAME + 1];
-    yyjson_val value;
-    const int length = snprintf(called, sizeof called, "%s %s", e->name.text, key->text);
-    unsafe_yyjson_set_strn(&value, called, (size_t)length);
-    const uint64_t hash = value_hash((uint64_t)e->pid << 32 | e->tid, &value);
-    return *numbers_at(&p->counters, hash, (uint32_t)key->length + 1) != key->length + 1;
-}
 
 /* Puts a counter's value as an event of its own, perhaps with a packet for its track. Each event is
  * written at once, so that the next one has all of p->room. */
@@ -295,9 +279,6 @@ static bool count_put(
     if (key->length > VALUE_NAME)
         return fail(
             p, "", "a counter's value with a name of more than 127 bytes: %.60s", key->text);
-    if (is_of_another(p, e, key))
-        return fail(p, "names that differ together",
-            "a value whose track, called by counter and value, is another one's: %.60s", key->text);
     if (!number_put(p, &e->at, value, true)) return false;
     written(p, e->at);
     e->at = p->room.at;
