@@ -247,13 +247,6 @@ static bool judge_slice(struct event *event)
     return judge_bound(event);
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    do hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-    while (*text++);
-    return hash;
-}
-
 static bool async_add(const struct event *event, uint64_t span, char phase, bool life)
 {
     struct check *check = event->check;
@@ -267,18 +260,15 @@ static bool judge_async(const struct event *event)
 {
     yyjson_val *id = yyjson_obj_get(event->object, "id"),
                *scoped = yyjson_obj_get(event->object, "id2");
-    uint64_t n = 0;
+    uint64_t number;
     if (scoped) id = yyjson_obj_get(scoped, yyjson_obj_get(scoped, "local") ? "local" : "global");
-    const bool is_number = natural_in(id, EXACT_MAX, &n);
-    if (!is_number && !yyjson_is_str(id))
+    if (!natural_in(id, EXACT_MAX, &number) && !yyjson_is_str(id))
         return BREACH(event, 4, "an async %c without id", event->phase);
     if (event->phase == 'n') return true;
-    char number[64];
-    snprintf(number, sizeof number, "%u %s%llu", event->pid, is_number ? "" : "-",
-        (unsigned long long)n);
-    uint64_t span =
-        hash_text(hash_text(hash_text(0xcbf29ce484222325, event->category), event->name), number);
-    if (!is_number) span = hash_text(span, yyjson_get_str(id));
+    const uint64_t span =
+        value_hash(value_hash(value_hash(event->pid, yyjson_obj_get(event->object, "cat")),
+                       yyjson_obj_get(event->object, "name")),
+            id);
     return async_add(event, span, event->phase, false);
 }
 
@@ -288,16 +278,15 @@ static bool judge_life(const struct event *event)
     yyjson_val *const args = event->args;
     const bool begins = yyjson_obj_get(args, "origin"),
                ends = yyjson_obj_get(args, "destroyed") || yyjson_obj_get(args, "continues");
-    uint64_t stream;
-    char life[64];
-    if (!natural_in(yyjson_obj_get(args, "cs.stream"), CS_LANE_STREAMS - 1, &stream))
+    yyjson_val *const stream = yyjson_obj_get(args, "cs.stream");
+    uint64_t number;
+    if (!natural_in(stream, CS_LANE_STREAMS - 1, &number))
         return BREACH(event, 8, "a cs_stream mark without args.cs.stream");
     if (begins == ends)
         return BREACH(event, 8,
             "a cs_stream mark is the begin of a life (args.origin) or its end (destroyed, "
             "continues)");
-    snprintf(life, sizeof life, "life of %u %llu", event->pid, (unsigned long long)stream);
-    return async_add(event, hash_text(0xcbf29ce484222325, life), begins ? 'b' : 'e', true);
+    return async_add(event, value_hash(event->pid, stream), begins ? 'b' : 'e', true);
 }
 
 /* Judges an event with a time, which is any but metadata. */
