@@ -296,25 +296,39 @@ static bool windows_agree(const struct judged *j)
     return !j->complete || j->part || windows_part(j, windows, n);
 }
 
+/* The totals of all parts so far. own: the number of this part. what: the name of that number;
+ * NULL: the total is not judged. */
+enum { IN_ALL_PARTS = 7 };
+struct in_all_parts {
+    const char *name, *what;
+    double own;
+};
+
+/* Fills the rows. Returns how many traces of the format have. */
+static size_t in_all_parts(const struct check *check, struct in_all_parts rows[IN_ALL_PARTS])
+{
+    const struct sums *sums = &check->sums;
+    const cJSON *gpu = member_of(member_of(check->whole, "totals"), "gpu");
+    const struct in_all_parts all[IN_ALL_PARTS] = {
+        {"recorded_in_all_parts", "recorded", (double)sums->recorded},
+        {"calls_in_all_parts", "calls", (double)sums->driver_calls},
+        {"lost_in_all_parts", "lost_records", (double)sums->lost_calls},
+        {"gpu_work_in_all_parts", NULL, (double)(sums->without_call + sums->work_count)},
+        {"gpu_work_without_times_in_all_parts", "launches_without_kernel and without_times",
+            number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times")},
+        {"gpu_work_lost_in_all_parts", NULL, (double)sums->lost_work},
+        {"gpu_work_without_call_in_all_parts", "without_call", (double)sums->without_call},
+    };
+    memcpy(rows, all, sizeof all);
+    return IN_ALL_PARTS - !format_says(check->format, FORMAT_WITHOUT_CALL_IN_ALL);
+}
+
+/* Judges totals of all parts. In a later part such a total is at least the part's own number, and
+ * that of the deleted parts. */
 static bool parts_agree(const struct judged *j)
 {
-    const cJSON *gpu = member_of(j->totals, "gpu");
-    const double untimed =
-        number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times");
-    /* Totals of all parts so far. In a later part such a total is at least the part's own number,
-     * and that of the deleted parts. */
-    const struct {
-        const char *name, *what;
-        double own, earlier;
-    } rows[] = {
-        {"recorded_in_all_parts", "recorded", number_in(j->totals, "recorded"),
-            number_or_0(j->totals, "recorded_in_deleted_parts")},
-        {"calls_in_all_parts", "calls", number_in(j->totals, "calls"), 0},
-        {"lost_in_all_parts", "lost_records", number_in(j->totals, "lost_records"), 0},
-        {"gpu_work_without_times_in_all_parts", "launches_without_kernel and without_times",
-            untimed, 0},
-        {"gpu_work_without_call_in_all_parts", "without_call", number_or_0(gpu, "without_call"), 0},
-    };
+    struct in_all_parts rows[IN_ALL_PARTS];
+    const size_t count = in_all_parts(j->check, rows);
     if (!j->part && j->check->part)
         return BREACH(j, 12, "the header says part %.15g, and the trailer has no totals.part",
             j->check->part);
@@ -322,13 +336,13 @@ static bool parts_agree(const struct judged *j)
     if (j->check->part != j->part)
         return BREACH(
             j, 12, "totals.part is %.15g, and the header's %.15g", j->part, j->check->part);
-    const bool all = format_says(j->check->format, FORMAT_WITHOUT_CALL_IN_ALL);
-    for (size_t i = 0; i < CS_COUNT(rows) - !all; i++) {
-        const double said = number_in(j->totals, rows[i].name), own = rows[i].own;
-        if (j->part == 1 ? said != own : said < own + rows[i].earlier)
+    for (size_t i = 0; i < count; i++) {
+        const double said = number_in(j->totals, rows[i].name), own = rows[i].own,
+                     earlier = i ? 0 : number_or_0(j->totals, "recorded_in_deleted_parts");
+        if (rows[i].what && (j->part == 1 ? said != own : said < own + earlier))
             return BREACH(j, 12, "totals.%s is %.15g, and %s in part %.15g %.15g%s", rows[i].name,
                 said, rows[i].what, j->part, own,
-                rows[i].earlier > 0 ? ", and deleted ones have more" : "");
+                earlier > 0 ? ", and deleted ones have more" : "");
     }
     return number_or_0(j->totals, "parts_deleted") < j->part ||
            BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g",
@@ -409,28 +423,15 @@ static void gpu_make(cJSON *totals, const struct check *check)
 static void part_make(cJSON *totals, struct check *check, const cJSON *before, const cJSON *last)
 {
     static const char *const of_deleted[] = {"parts_deleted", "recorded_in_deleted_parts"};
-    const struct sums *sums = &check->sums;
-    const struct {
-        const char *name;
-        uint64_t own;
-    } in_all[] = {
-        {"recorded_in_all_parts", sums->recorded},
-        {"calls_in_all_parts", sums->driver_calls},
-        {"lost_in_all_parts", sums->lost_calls},
-        {"gpu_work_in_all_parts", sums->without_call + sums->work_count},
-        {"gpu_work_without_times_in_all_parts", 0},
-        {"gpu_work_lost_in_all_parts", sums->lost_work},
-        {"gpu_work_without_call_in_all_parts", sums->without_call},
-    };
-    const bool all = format_says(check->format, FORMAT_WITHOUT_CALL_IN_ALL);
+    struct in_all_parts rows[IN_ALL_PARTS];
+    const size_t count = in_all_parts(check, rows);
     json_add_number(totals, "arrows_between_parts", (double)works_match(&check->sums));
     json_add_number(totals, "part", check->part);
     for (size_t i = 0; i < CS_COUNT(of_deleted); i++)
         json_add_number(totals, of_deleted[i],
             fmax(number_or_0(before, of_deleted[i]), number_or_0(last, of_deleted[i])));
-    for (size_t i = 0; i < CS_COUNT(in_all) - !all; i++)
-        json_add_number(
-            totals, in_all[i].name, number_or_0(before, in_all[i].name) + (double)in_all[i].own);
+    for (size_t i = 0; i < count; i++)
+        json_add_number(totals, rows[i].name, number_or_0(before, rows[i].name) + rows[i].own);
 }
 
 cJSON *totals_make(struct check *check, uint64_t cut_bytes, const cJSON *before, const cJSON *last)
