@@ -67,10 +67,10 @@ void busy_free(struct busy *busy);
  * "idle, by cause" for each GPU. False: the complaint was printed. */
 bool whole_write(const char *command, const char *from, const char *to, bool lanes);
 
-/* --- server.c: a web server for one trace, on loopback, in this thread. It answers GET and OPTIONS
- * for the trace, at a path with a random token, and for files of a folder with Perfetto's UI. It
- * refuses requests whose Host is not 127.0.0.1 or localhost, so that no web page reaches it under a
- * name of its own. --- */
+/* --- server.c: a web server for one trace, on loopback, in a thread of its own. It answers GET and
+ * OPTIONS for the trace, at a path with a random token, and for files of a folder with Perfetto's
+ * UI. It refuses requests whose Host is not 127.0.0.1 or localhost, so that no web page reaches it
+ * under a name of its own. --- */
 
 enum { TOKEN_BYTES = 16 };
 
@@ -82,7 +82,7 @@ struct server {
     const char *name;   /* the trace's name: the last part of its path, not URL-encoded */
     const char *folder; /* the real path of Perfetto's UI; NULL: none is served */
     char token[2 * TOKEN_BYTES + 1];
-    unsigned delivered; /* how many times the trace was delivered to its end */
+    _Atomic bool delivered; /* the trace was delivered to its end */
 };
 
 /* Loads libmicrohttpd. To be called first. Returns false if that fails: dlerror() says why. */

@@ -6,14 +6,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <microhttpd.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,8 +22,7 @@
 
 /* The functions of libmicrohttpd that we call, each with our short name. */
 #define MICROHTTPD_CALLS(CALL) \
-    CALL(start, MHD_start_daemon) CALL(stop, MHD_stop_daemon) CALL(run, MHD_run) \
-    CALL(timeout, MHD_get_timeout) CALL(info, MHD_get_daemon_info) \
+    CALL(start, MHD_start_daemon) CALL(stop, MHD_stop_daemon) \
     CALL(header_get, MHD_lookup_connection_value) CALL(header_add, MHD_add_response_header) \
     CALL(of_buffer, MHD_create_response_from_buffer) \
     CALL(of_file, MHD_create_response_from_fd64) CALL(queue, MHD_queue_response) \
@@ -39,7 +36,8 @@ static struct microhttpd {
 
 /* --- requests --- */
 
-enum { WAIT_SECONDS = 60, CONNECTIONS = 64 };
+/* DELIVERED: the signal by which the thread that serves says that the trace was delivered. */
+enum { WAIT_SECONDS = 60, CONNECTIONS = 64, DELIVERED = SIGUSR1 };
 
 /* The origin of Perfetto's own UI, the only foreign page that may read our answers (CORS). */
 static const char UI_ORIGIN[] = "https://ui.perfetto.dev";
@@ -166,7 +164,10 @@ static void ended(
 {
     struct server *server = of;
     (void)connection;
-    if (*state == server && how == MHD_REQUEST_TERMINATED_COMPLETED_OK) server->delivered++;
+    if (*state == server && how == MHD_REQUEST_TERMINATED_COMPLETED_OK) {
+        server->delivered = true;
+        kill(getpid(), DELIVERED);
+    }
     *state = NULL;
 }
 
@@ -211,56 +212,25 @@ bool server_listen(struct server *server, unsigned port)
     return false;
 }
 
-/* Returns a descriptor for the signals that end the server. Ignored signals stay ignored. */
-static int signals_take(sigset_t *before)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    sigset_t wanted;
-    struct sigaction action;
-    sigemptyset(&wanted);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
-            sigaddset(&wanted, numbers[i]);
-    sigprocmask(SIG_BLOCK, &wanted, before);
-    return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-static int serve(struct server *server, struct MHD_Daemon *daemon, int signals, bool stay)
-{
-    const union MHD_DaemonInfo *info = mhd.info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    struct pollfd polled[] = {
-        {.fd = signals, .events = POLLIN}, {.fd = info ? info->epoll_fd : -1, .events = POLLIN}};
-    while (stay || !server->delivered) {
-        struct signalfd_siginfo got;
-        MHD_UNSIGNED_LONG_LONG wait;
-        const int limit = mhd.timeout(daemon, &wait) != MHD_YES ? -1
-                          : wait > 1000                         ? 1000
-                                                                : (int)wait;
-        if (poll(polled, 2, limit) < 0 && errno != EINTR) return -1;
-        if (polled[0].revents && read(signals, &got, sizeof got) == sizeof got)
-            return (int)got.ssi_signo;
-        if (mhd.run(daemon) != MHD_YES) return errno = EIO, -1;
-    }
-    return 0;
-}
-
 int server_run(struct server *server, bool stay)
 {
-    sigset_t before;
-    int end = -1;
-    const int signals = signals_take(&before);
-    signal(SIGPIPE, SIG_IGN); /* a browser may go away in the middle */
-    struct MHD_Daemon *daemon = NULL;
-    if (signals >= 0)
-        daemon = mhd.start(MHD_USE_EPOLL, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET,
-            server->listening, MHD_OPTION_NOTIFY_COMPLETED, ended, server,
-            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WAIT_SECONDS, MHD_OPTION_CONNECTION_LIMIT,
-            (unsigned)CONNECTIONS, MHD_OPTION_END);
-    if (daemon) {
-        end = serve(server, daemon, signals, stay);
-        mhd.stop(daemon);
-    }
-    if (signals >= 0) close(signals);
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t awaited, before;
+    struct sigaction action;
+    int end = DELIVERED;
+    sigemptyset(&awaited);
+    sigaddset(&awaited, DELIVERED);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) /* ignored ones stay ignored */
+        if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
+            sigaddset(&awaited, numbers[i]);
+    sigprocmask(SIG_BLOCK, &awaited, &before); /* also in the thread that serves */
+    signal(SIGPIPE, SIG_IGN);                  /* a browser may go away in the middle */
+    struct MHD_Daemon *daemon = mhd.start(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle,
+        server, MHD_OPTION_LISTEN_SOCKET, server->listening, MHD_OPTION_NOTIFY_COMPLETED, ended,
+        server, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WAIT_SECONDS, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS, MHD_OPTION_END);
+    while (daemon && !sigwait(&awaited, &end) && end == DELIVERED && stay) continue;
+    if (daemon) mhd.stop(daemon);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    return end;
+    return !daemon ? -1 : end == DELIVERED ? 0 : end;
 }
