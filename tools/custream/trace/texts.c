@@ -19,26 +19,6 @@ static uint64_t hash(const char *at, size_t length)
     return h ^ h >> 47;
 }
 
-static uint32_t *slot_of(const struct texts *texts, const char *at, size_t length)
-{
-    for (uint32_t i = (uint32_t)hash(at, length);; i++) {
-        uint32_t *slot = &texts->slots[i & texts->slot_mask];
-        if (!*slot) return slot;
-        const char *kept = texts->by_number[*slot];
-        if (text_kept_length(kept) == length && !memcmp(kept, at, length)) return slot;
-    }
-}
-
-static void slots_make(struct texts *texts, uint32_t count)
-{
-    free(texts->slots);
-    texts->slots = calloc(count, sizeof *texts->slots);
-    if (!texts->slots) out_of_memory();
-    texts->slot_mask = count - 1;
-    for (uint32_t n = 1; n < texts->count; n++)
-        *slot_of(texts, texts->by_number[n], text_kept_length(texts->by_number[n])) = n;
-}
-
 static char *room(struct texts *texts, size_t bytes)
 {
     if (bytes > texts->block_left) {
@@ -69,33 +49,34 @@ static const char *keep(struct texts *texts, const char *at, size_t length)
 void texts_init(struct texts *texts)
 {
     *texts = (struct texts){0};
-    size_t capacity = 0;
-    texts->by_number = array_room(NULL, 0, &capacity, sizeof *texts->by_number);
-    texts->capacity = (uint32_t)capacity;
-    texts->by_number[0] = "";
-    texts->count = 1;
-    slots_make(texts, 1024);
+    array_add(texts->by_number, texts->count, texts->capacity, "");
+}
+
+static bool is_kept(const struct texts *texts, text number, const char *at, size_t length)
+{
+    const char *kept = texts->by_number[number];
+    return text_kept_length(kept) == length && !memcmp(kept, at, length);
 }
 
 text text_number(struct texts *texts, const char *at, size_t length)
 {
-    uint32_t *slot = slot_of(texts, at, length);
-    if (*slot) return *slot;
-    if (texts->count > texts->slot_mask / 2) {
-        slots_make(texts, (texts->slot_mask + 1) * 2);
-        slot = slot_of(texts, at, length);
+    for (uint64_t key = hash(at, length);; key++) {
+        text *number = numbers_at(&texts->numbers, key, 0);
+        if (*number && !is_kept(texts, *number, at, length)) continue;
+        if (*number) return *number;
+        *number = (text)texts->count;
+        array_add(texts->by_number, texts->count, texts->capacity, keep(texts, at, length));
+        return *number;
     }
-    size_t capacity = texts->capacity;
-    texts->by_number =
-        array_room(texts->by_number, texts->count, &capacity, sizeof *texts->by_number);
-    texts->capacity = (uint32_t)capacity;
-    texts->by_number[texts->count] = keep(texts, at, length);
-    return *slot = texts->count++;
 }
 
 text text_find(const struct texts *texts, const char *word)
 {
-    return *slot_of(texts, word, strlen(word));
+    const size_t length = strlen(word);
+    for (uint64_t key = hash(word, length);; key++) {
+        const text number = numbers_get(&texts->numbers, key, 0);
+        if (!number || is_kept(texts, number, word, length)) return number;
+    }
 }
 
 void texts_free(struct texts *texts)
@@ -103,6 +84,6 @@ void texts_free(struct texts *texts)
     for (size_t i = 0; i < texts->block_count; i++) free(texts->blocks[i]);
     free(texts->blocks);
     free(texts->by_number);
-    free(texts->slots);
+    numbers_free(&texts->numbers);
     *texts = (struct texts){0};
 }

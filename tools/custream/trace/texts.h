@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "tools/custream/trace/numbers.h"
+
 typedef uint32_t text;
 
 struct texts {
@@ -14,9 +16,8 @@ struct texts {
     size_t block_count, block_capacity, block_left;
     char *block_next;
     const char **by_number;
-    uint32_t count, capacity;
-    uint32_t *slots; /* a hash table of numbers: slot_mask + 1 of them */
-    uint32_t slot_mask;
+    size_t count, capacity;
+    struct numbers numbers; /* by the text's hash, or the next key that no other text has */
 };
 
 void texts_init(struct texts *texts);
