@@ -30,7 +30,6 @@ enum {
         240, /* the longest path of a fact; facts with longer or deeper paths are left out */
     DEPTH_MAX = 16,
     KEY_NONE = 255,
-    KEY_SLOTS = 512,
     RECENT = 256,
 };
 
@@ -41,11 +40,7 @@ struct reading {
     bool ours;
     const struct trace_sink *sink;
     struct trace_row row;
-    struct slot {
-        uint64_t bytes; /* text_few() of a key's name */
-        uint32_t tag;   /* the name's length and the key's level; 0: the slot is empty */
-        enum trace_key key;
-    } slots[KEY_SLOTS]; /* a hash table of the keys */
+    struct numbers keys; /* enum trace_key, by key_hash() */
     /* Recent texts with PFTRACE_STAYS, by address. `names` has the key of a name, `words` the
      * number of a word. */
     struct name {
@@ -67,35 +62,24 @@ struct reading {
 
 /* --- keys --- */
 
-static uint32_t tag_of(enum level level, size_t length) { return (uint32_t)length << 1 | level; }
-
-static unsigned slot_of(uint64_t bytes, uint32_t tag)
+static uint64_t key_hash(enum level level, const char *at, size_t length)
 {
-    return (unsigned)((bytes + tag) * UINT64_C(0x9e3779b97f4a7c15) >> 55);
+    return text_few(at, length) + ((uint64_t)length << 1 | level) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static void keys_init(struct reading *r)
 {
-    for (unsigned key = 0; key < TRACE_KEY_COUNT; key++) {
-        const uint64_t bytes = text_few(keys[key].name, keys[key].length);
-        const uint32_t tag = tag_of(keys[key].level, keys[key].length);
-        unsigned slot = slot_of(bytes, tag);
-        while (r->slots[slot].tag) slot = (slot + 1) % KEY_SLOTS;
-        r->slots[slot] = (struct slot){bytes, tag, key};
-    }
+    for (unsigned key = 0; key < TRACE_KEY_COUNT; key++)
+        *numbers_at(&r->keys, key_hash(keys[key].level, keys[key].name, keys[key].length), 0) = key;
 }
 
 static unsigned key_of(const struct reading *r, enum level level, const char *at, size_t length)
 {
-    const uint64_t bytes = text_few(at, length);
-    const uint32_t tag = tag_of(level, length);
-    for (unsigned i = slot_of(bytes, tag); r->slots[i].tag; i = (i + 1) % KEY_SLOTS) {
-        const struct slot *slot = &r->slots[i];
-        if (slot->bytes == bytes && slot->tag == tag &&
-            (length <= 8 || !memcmp(keys[slot->key].name, at, length)))
-            return slot->key;
-    }
-    return KEY_NONE;
+    const unsigned key = numbers_get(&r->keys, key_hash(level, at, length), KEY_NONE);
+    return key != KEY_NONE && keys[key].level == level && keys[key].length == length &&
+                   (length <= 8 || !memcmp(keys[key].name, at, length)) /* text_few() has up to 8 */
+               ? key
+               : KEY_NONE;
 }
 
 static unsigned recent_of(const char *at)
@@ -502,6 +486,7 @@ enum trace_end trace_read(
     }
     if (end == TRACE_UNREADABLE) snprintf(error, 256, "%s", json.error);
     foreign_end(&r.foreign);
+    numbers_free(&r.keys);
     free(r.shapes);
     numbers_free(&r.shape_of);
     numbers_free(&r.shapes_by_text);
