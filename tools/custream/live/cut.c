@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -154,16 +155,10 @@ static int scratch(const char *to)
 
 static bool copy_bytes(int from, int to, off_t at, off_t end)
 {
-    static char bytes[256 * 1024];
-    while (at < end) {
-        const ssize_t got = pread(
-            from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
-        if (got <= 0) return !got;
-        for (ssize_t done = 0, n; done < got; done += n)
-            if ((n = pwrite(to, bytes + done, (size_t)(got - done), at + done)) <= 0) return false;
-        at += got;
-    }
-    return true;
+    ssize_t n = 1;
+    if (lseek(to, at, SEEK_SET) < 0) return false;
+    while (at < end && n > 0) n = sendfile(to, from, &at, (size_t)(end - at));
+    return n >= 0;
 }
 
 /* Copies the file as it is at one moment. The first `events_end` bytes never change; the rest is
