@@ -106,7 +106,8 @@ def waits_with(tmp_path, *rows, **sync):
 
 @pytest.mark.parametrize("rows,sync,expected", [
     ([function(70, 199, 55)], {"cs.stream": 13}, "a host function on stream 13"),
-    ([function(70, 199, 55)], {"event": 9}, "a host function on stream 13"),
+    ([function(70, 199, 51)], {"event": 9}, "a host function on stream 13"),
+    ([function(70, 199, 55)], {"event": 9}, "nothing that still ran"),
     ([function(70, 199, 55, 14)], {"cs.stream": 13}, "nothing that still ran"),
     ([function(55, 59, 54)], {"cs.stream": 13}, "nothing that still ran"),
     ([function(190, 300, 55)], {"cs.stream": 13}, "nothing that still ran"),
@@ -114,9 +115,28 @@ def waits_with(tmp_path, *rows, **sync):
     ([slice_("cs_loss", "no GPU times", HOST, LANE, 100, 20, gpu_work=0, cause="CUPTI ended")], {"cs.stream": 13}, "not known"),
     ([slice_("cs_loss", "lost", HOST, LANE, 100, 20, gpu_work=1, cause="CUPTI dropped it")], {"cs.stream": 13}, "not known"),
     ([slice_("cs_loss", "lost", HOST, LANE, 300, 20, gpu_work=1, cause="CUPTI dropped it")], {"cs.stream": 13}, "nothing that still ran"),
-], ids=["function", "function before the event", "of another stream", "before the wait", "after it", "enqueued in it", "no times", "lost", "lost later"])
+], ids=["function", "function before the event", "function behind the event", "of another stream", "before the wait", "after it", "enqueued in it", "no times", "lost", "lost later"])
 def test_what_a_wait_was_for_that_no_work_ended(tmp_path, rows, sync, expected):
     assert waits_with(tmp_path, *rows, **sync) == expected
+
+
+def test_a_wait_for_a_stream_that_waits_for_another_streams_host_function(tmp_path):
+    made = Made()
+    made.stream(13)
+    made.stream(14)
+    made.rows.append(function(70, 199, 45, 14))
+    made.call("cuEventRecord", 52, 2, event=9, **{"cs.stream": 14})
+    made.call("cuStreamWaitEvent", 55, 2, event=9, **{"cs.stream": 13})
+    made.call("cuStreamSynchronize", 60, 140, **{"cs.stream": 13})
+    assert only(report(tmp_path, made)["host_waits"])["for"] == "a host function on stream 14"
+
+
+def test_work_without_a_call_holds_the_work_behind_it(tmp_path):
+    made = Made()
+    made.stream(13)
+    made.ran("lost", 20, 80)
+    made.launch("b", 30, 104, 10)
+    assert by(report(tmp_path, made)["idle"], "cause")["order"]["idle_ns"] == 4_000
 
 
 # --- no GPU times at all ---

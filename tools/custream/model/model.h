@@ -7,8 +7,8 @@
  * - run_load() turns each file's rows into rows of struct run's tables (load.c; trace/row.h reads
  * the files).
  * - run_settle() puts the tables in order and ties works to calls (settle.c).
- * - order_make() tells when each piece of work could have begun and what held it until then
- * (order.c): the only model of stream order.
+ * - order_make() tells when each piece of work could have begun, what held it until then, and what
+ * the host waited for (order.c).
  * - idles_make() tells when nothing ran on each device, and why (idle.c).
  *
  * A model that is made is only read. views.h answers questions about a settled run; unfinished.h
@@ -337,13 +337,25 @@ struct hold {
     int64_t ready;
     int64_t without_legacy; /* `ready` as if the legacy default stream ordered nothing */
     uint32_t blocker;       /* the work that ended at `ready`; NONE */
-    uint32_t via;           /* the call that made the work wait, such as cuStreamWaitEvent; NONE */
     uint32_t record;        /* for CAUSE_EVENT: the call that recorded the event; NONE */
     enum cause cause;       /* UNKNOWN: nothing held the work */
 };
 
-/* Returns a hold for each piece of work, by index. The caller frees it. */
-struct hold *order_make(const struct run *run);
+/* What a call of the host waited for on the GPU: the last of it that ended during the call. Both
+ * NONE: nothing that the trace shows. */
+struct wait {
+    uint32_t call;
+    uint32_t work;
+    uint32_t function; /* a host function, as an index in run->callbacks */
+};
+struct waits {
+    struct wait *rows; /* in order of call */
+    size_t count, capacity;
+};
+
+/* Makes a hold for each piece of work, by index, and a row for each call that waits for the GPU
+ * (call_waits()). The caller frees both. */
+void order_make(const struct run *run, struct hold **holds, struct waits *waits);
 
 /* --- idle time --- */
 
@@ -382,6 +394,7 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
 struct model {
     struct run run;
     struct hold *holds; /* by work */
+    struct waits waits;
     struct idles idles;
 };
 

@@ -1,7 +1,7 @@
-/* Finds the obstacles of work, in one pass over the calls in the order in which the host made them.
- * The pass keeps, for each stream, until when new work is held: by the stream's own order, by
- * events, by host functions and by the legacy default stream. These moments are known, since the
- * trace has the ends of everything. */
+/* Finds the obstacles of work and what the host waited for, in one pass over the calls in the order
+ * in which the host made them. The pass keeps, for each stream, until when new work is held: by the
+ * stream's own order, by events, by host functions and by the legacy default stream. These moments
+ * are known, since the trace has the ends of everything. */
 #include "tools/custream/model/model.h"
 
 #include "tools/custream/model/views.h"
@@ -28,15 +28,30 @@ enum { SKEW_NS = 5000 };
 /* A moment before which something cannot begin, and the reason. */
 struct point {
     int64_t at, without_legacy; /* INT64_MIN: nothing */
-    uint32_t blocker, via, record;
+    uint32_t blocker;           /* the work that ended last, at or before `at`; NONE */
+    uint32_t function;          /* the host function that returned at `at`; NONE */
+    uint32_t record;            /* the call that recorded the event; NONE */
     enum cause cause;
     struct value {
-        uint32_t call, via, record; /* a wait for a value, which may end later than `at`; NONE */
+        uint32_t call, record; /* a wait for a value, which may end later than `at`; NONE */
     } value;
 };
-static const struct value no_value = {NONE, NONE, NONE};
+static const struct value no_value = {NONE, NONE};
 static const struct point nothing = {
-    INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN, {NONE, NONE, NONE}};
+    INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN, {NONE, NONE}};
+
+/* Return the point at which a piece of work ends, or a host function behind `before` returns. */
+static struct point work_ends(const struct run *run, uint32_t work)
+{
+    const int64_t end = run->works[work].end;
+    return (struct point){end, end, work, NONE, NONE, CAUSE_ORDER, no_value};
+}
+static struct point function_returns(
+    const struct run *run, uint32_t function, const struct point *before)
+{
+    const int64_t end = run->callbacks[function].end;
+    return (struct point){end, end, before->blocker, function, NONE, CAUSE_HOST_FUNCTION, no_value};
+}
 
 /* The points that new work on a stream has before it, one for each kind of obstacle. */
 struct front {
@@ -56,13 +71,16 @@ struct domain {
 struct order {
     const struct run *run;
     struct hold *holds;
+    struct waits *waits;
     struct front *fronts;
     struct domain *domains;
     size_t domain_count;
+    struct {
+        struct point all, blocking; /* of all streams, and of those that are not non-blocking */
+    } *devices;
     struct point *records; /* the last record of each event, by the index in `events` */
     size_t record_count, record_capacity;
     struct numbers events; /* index in `records`, by an event's number */
-    uint32_t *callback_of; /* by call */
 };
 
 static struct point later(struct point a, struct point b)
@@ -90,15 +108,19 @@ static struct point barrier(const struct order *o, uint32_t stream)
     return p;
 }
 
-/* Notes a point of the stream. The legacy default stream has to wait for points of blocking
- * streams, and blocking streams for those of the legacy default stream. */
+/* Notes a point of the stream, for waits for its device and for the other side of the legacy
+ * default stream. The legacy default stream has to wait for points of blocking streams, and
+ * blocking streams for those of the legacy default stream. */
 static void enqueue(struct order *o, uint32_t stream, struct point p)
 {
     const struct front *front = &o->fronts[stream];
+    const struct stream *is = &o->run->streams[stream];
+    __typeof__(o->devices) device = &o->devices[is->device];
+    device->all = later(device->all, p);
+    if (!is->non_blocking) device->blocking = later(device->blocking, p);
     if (front->context == NONE) return;
     struct domain *domain = &o->domains[front->context];
-    struct side *side =
-        o->run->streams[stream].origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
+    struct side *side = is->origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
     if (side->value_stream == stream)
         side->front.value = no_value; /* p tells whether the value still holds the stream */
     if (side->front.value.call == NONE) side->value_stream = p.value.call == NONE ? NONE : stream;
@@ -139,15 +161,13 @@ static void hold_work(
     const struct value *event = &front->event.value;
     const bool late = begin - (p.at > call->begin ? p.at : call->begin) > LATENCY_NS;
     if (late && front->own.value.call != NONE)
-        p = (struct point){
-            begin, begin, NONE, front->own.value.call, NONE, CAUSE_MEMORY_VALUE, no_value};
+        p = (struct point){begin, begin, NONE, NONE, NONE, CAUSE_MEMORY_VALUE, no_value};
     else if (late && event->call != NONE)
-        p = (struct point){begin, begin, NONE, event->via, event->record, CAUSE_EVENT, no_value};
+        p = (struct point){begin, begin, NONE, NONE, event->record, CAUSE_EVENT, no_value};
     else if (late && legacy.value.call != NONE)
-        p = (struct point){
-            begin, p.without_legacy, NONE, legacy.value.call, NONE, CAUSE_LEGACY, no_value};
-    o->holds[index] =
-        (struct hold){call->begin, p.at, p.without_legacy, p.blocker, p.via, p.record, p.cause};
+        p = (struct point){begin, p.without_legacy, NONE, NONE, NONE, CAUSE_LEGACY, no_value};
+    o->holds[index] = (struct hold){call->begin, p.at, p.without_legacy,
+        p.function == NONE ? p.blocker : NONE, p.record, p.cause};
 }
 
 struct ended {
@@ -172,10 +192,18 @@ static void hold_nodes(struct order *o, const struct call *call)
         while (before < call->works && ended[before].at <= work->begin) before++;
         if (!before) continue;
         const struct ended *last = &ended[before - 1];
-        o->holds[nodes[i]] = (struct hold){
-            call->begin, last->at, last->at, last->work, NONE, NONE, CAUSE_GRAPH_EDGE};
+        o->holds[nodes[i]] =
+            (struct hold){call->begin, last->at, last->at, last->work, NONE, CAUSE_GRAPH_EDGE};
     }
     free(ended);
+}
+
+/* Notes something on the stream that ended at this point. */
+static void own_ends(struct order *o, uint32_t stream, struct point p)
+{
+    struct point *own = &o->fronts[stream].own;
+    *own = later(*own, p);
+    enqueue(o, stream, *own);
 }
 
 static void order_works(struct order *o, const struct call *call)
@@ -185,16 +213,21 @@ static void order_works(struct order *o, const struct call *call)
     struct point own = nothing;
     for (uint32_t i = 0; i < call->works; i++) {
         const uint32_t index = run->works_of[call->work + i];
-        const struct work *work = &run->works[index];
         hold_work(o, call, index, front);
-        if (work->end > own.at)
-            own = (struct point){work->end, work->end, index, NONE, NONE, CAUSE_ORDER, no_value};
+        if (run->works[index].end > own.at) own = work_ends(run, index);
     }
     if (call->works > 1) hold_nodes(o, call);
-    front->own = later(front->own, own);
     front->own.value = no_value;
     front->event = nothing;
-    enqueue(o, call->stream, front->own);
+    own_ends(o, call->stream, own);
+}
+
+static void order_function(struct order *o, uint32_t function)
+{
+    const uint32_t stream = o->run->callbacks[function].stream;
+    struct front *front = &o->fronts[stream];
+    front->own.value = front->event.value = no_value;
+    own_ends(o, stream, function_returns(o->run, function, &front->own));
 }
 
 static void order_record(struct order *o, uint32_t index)
@@ -229,7 +262,6 @@ static void order_wait(struct order *o, uint32_t index)
     if (at == NONE || (o->records[at].at == INT64_MIN && o->records[at].value.call == NONE)) return;
     struct point p = o->records[at];
     p.cause = CAUSE_EVENT;
-    p.via = p.value.via = index;
     if (call->stream != NONE) stream_waits(o, call->stream, p);
     else
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
@@ -238,7 +270,6 @@ static void order_wait(struct order *o, uint32_t index)
 static void order_call(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
-    struct front *front = call->stream == NONE ? NULL : &o->fronts[call->stream];
     if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
     if (call->works && call->stream != NONE) {
         order_works(o, call);
@@ -252,14 +283,6 @@ static void order_call(struct order *o, uint32_t index)
         if (!call->external && (call->stream != NONE || call_how(call, CS_HOW_WIDE)))
             order_wait(o, index);
         break;
-    case CS_KIND_HOSTFN:
-        if (call->stream == NONE || !o->callback_of || o->callback_of[index] == NONE) break;
-        const int64_t end = o->run->callbacks[o->callback_of[index]].end;
-        front->own = later(
-            front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION, no_value});
-        front->own.value = front->event.value = no_value;
-        enqueue(o, call->stream, front->own);
-        break;
     case CS_KIND_MEMOP:
         if (call->stream == NONE || !call_how(call, CS_HOW_WAITS)) break;
         o->fronts[call->stream].own.value.call = index;
@@ -269,26 +292,78 @@ static void order_call(struct order *o, uint32_t index)
     }
 }
 
+/* --- what the host waited for --- */
+
+/* Keeps the later of two points, if the wait may have ended because of it. What ends after the call
+ * does not count: another thread enqueued it meanwhile, or it is of another device. */
+static void wait_considers(struct point *chosen, struct point p, const struct call *call)
+{
+    enum { CLOCKS_NS = 20000 }; /* the error of times on the GPU if they come from events */
+    if (p.at > call->begin && p.at <= call->end + CLOCKS_NS) *chosen = later(*chosen, p);
+}
+
+static void host_waits(struct order *o, uint32_t index)
+{
+    const struct run *run = o->run;
+    const struct call *call = &run->calls[index];
+    struct point p = nothing;
+    if (call_kind(call) == CS_KIND_COPY && call->works)
+        p = work_ends(run, run->works_of[call->work + call->works - 1]);
+    else if (call->stream != NONE) {
+        const struct front *front = &o->fronts[call->stream];
+        const struct stream *stream = &run->streams[call->stream];
+        wait_considers(&p, front->own, call);
+        wait_considers(&p, front->event, call);
+        if (stream->origin == ORIGIN_LEGACY) /* also a wait for the blocking streams */
+            wait_considers(&p,
+                front->context == NONE ? o->devices[stream->device].blocking
+                                       : barrier(o, call->stream),
+                call);
+    } else if (call->what) {
+        const uint32_t at = numbers_get(&o->events, call->what, NONE);
+        if (at != NONE) wait_considers(&p, o->records[at], call);
+    } else
+        for (size_t d = 0; d < run->device_count; d++) wait_considers(&p, o->devices[d].all, call);
+    const bool ended = p.blocker != NONE && run->works[p.blocker].end > call->begin;
+    array_add(o->waits->rows, o->waits->count, o->waits->capacity,
+        ended ? (struct wait){index, p.blocker, NONE} : (struct wait){index, NONE, p.function});
+}
+
 /* --- the pass over all calls --- */
 
-struct hold *order_make(const struct run *run)
+void order_make(const struct run *run, struct hold **holds, struct waits *waits)
 {
-    struct order o = {.run = run,
-        .holds = array_zeros(run->work_count, sizeof *o.holds),
+    struct order o = {
+        .run = run,
+        .holds = *holds = array_zeros(run->work_count, sizeof *o.holds),
+        .waits = waits,
         .fronts = array_zeros(run->stream_count, sizeof *o.fronts),
-        .callback_of = host_functions_of(run)};
+        .devices = array_zeros(run->device_count, sizeof *o.devices),
+    };
     for (size_t i = 0; i < run->work_count; i++)
-        o.holds[i] = (struct hold){
-            run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};
+        o.holds[i] =
+            (struct hold){run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, CAUSE_UNKNOWN};
     uint32_t *of = legacy_domains(run, &o.domain_count);
     o.domains = array_zeros(o.domain_count, sizeof *o.domains);
     for (size_t d = 0; d < o.domain_count; d++)
         o.domains[d] = (struct domain){{nothing, NONE}, {nothing, NONE}};
     for (size_t s = 0; s < run->stream_count; s++)
         o.fronts[s] = (struct front){nothing, nothing, of[s]};
+    for (size_t d = 0; d < run->device_count; d++)
+        o.devices[d].all = o.devices[d].blocking = nothing;
     free(of);
-    for (size_t i = 0; i < run->call_count; i++) order_call(&o, (uint32_t)i);
+    uint32_t work = 0, function = 0;
+    for (uint32_t i = 0; i < run->call_count; i++) {
+        const int64_t begin = run->calls[i].begin;
+        for (; work < run->work_count && run->works[work].begin <= begin; work++)
+            if (run->works[work].call == NONE) /* it was enqueued before it began */
+                own_ends(&o, run->works[work].stream, work_ends(run, work));
+        for (; function < run->callback_count && run->callbacks[function].enqueued <= begin;
+            function++)
+            if (run->callbacks[function].stream != NONE) order_function(&o, function);
+        order_call(&o, i);
+        if (call_waits(&run->calls[i])) host_waits(&o, i);
+    }
     numbers_free(&o.events);
-    free_all(o.records, o.domains, o.fronts, o.callback_of);
-    return o.holds;
+    free_all(o.records, o.domains, o.fronts, o.devices);
 }

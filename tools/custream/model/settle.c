@@ -343,12 +343,12 @@ void model_settle(struct model *model)
 {
     const struct run *run = &model->run;
     run_settle(&model->run);
-    model->holds = order_make(run);
+    order_make(run, &model->holds, &model->waits);
     idles_make(&model->idles, run, model->holds);
 }
 
 void model_free(struct model *model)
 {
-    free_all(model->idles.rows, model->idles.devices, model->holds);
+    free_all(model->idles.rows, model->idles.devices, model->holds, model->waits.rows);
     run_free(&model->run);
 }
