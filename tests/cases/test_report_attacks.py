@@ -131,6 +131,14 @@ def test_a_wait_for_a_stream_that_waits_for_another_streams_host_function(tmp_pa
     assert only(report(tmp_path, made)["host_waits"])["for"] == "a host function on stream 14"
 
 
+def test_a_wait_for_an_event_that_was_recorded_into_a_graph_is_not_known(tmp_path):
+    made = Made()
+    made.stream(13)
+    made.call("cuEventRecord", 52, 2, event=9, **{"cs.stream": 13, "cs.captured": 1})
+    made.call("cuEventSynchronize", 60, 140, event=9)
+    assert only(report(tmp_path, made)["host_waits"])["for"] == "not known"
+
+
 def test_work_without_a_call_holds_the_work_behind_it(tmp_path):
     made = Made()
     made.stream(13)

@@ -62,6 +62,7 @@ struct call {
     bool elsewhere : 1;     /* a graph, a launch or another process records the call's event, too */
     bool external : 1; /* the call has an event, but what it records or waits for is not known */
     uint32_t what;     /* an event's number, a LAUNCH's kernel name, a MEMOP's address; 0 */
+    uint32_t record;   /* the call that last recorded the event; NONE: none, or it is external */
     uint32_t shape;    /* a launch's shape in run->shapes, if the launch's own row tells it; NONE */
     text result;       /* the error's name; 0: the call succeeded */
 };

@@ -33,12 +33,13 @@ struct point {
     uint32_t record;            /* the call that recorded the event; NONE */
     enum cause cause;
     struct value {
-        uint32_t call, record; /* a wait for a value, which may end later than `at`; NONE */
+        bool awaited;    /* a value in memory is, too, and that may end later than `at` */
+        uint32_t record; /* the event's record behind the wait for the value; NONE */
     } value;
 };
-static const struct value no_value = {NONE, NONE};
+static const struct value no_value = {false, NONE};
 static const struct point nothing = {
-    INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN, {NONE, NONE}};
+    INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN, {false, NONE}};
 
 /* Return the point at which a piece of work ends, or a host function behind `before` returns. */
 static struct point work_ends(const struct run *run, uint32_t work)
@@ -88,7 +89,7 @@ static struct point later(struct point a, struct point b)
     struct point chosen = b.at > a.at ? b : a;
     chosen.without_legacy =
         a.without_legacy > b.without_legacy ? a.without_legacy : b.without_legacy;
-    chosen.value = a.value.call != NONE ? a.value : b.value;
+    chosen.value = a.value.awaited ? a.value : b.value;
     return chosen;
 }
 
@@ -102,7 +103,7 @@ static struct point barrier(const struct order *o, uint32_t stream)
     const struct domain *domain = &o->domains[front->context];
     struct point p = o->run->streams[stream].origin == ORIGIN_LEGACY ? domain->blocking.front
                                                                      : domain->legacy.front;
-    if (p.at == INT64_MIN && p.value.call == NONE) return nothing;
+    if (p.at == INT64_MIN && !p.value.awaited) return nothing;
     p.cause = CAUSE_LEGACY;
     p.without_legacy = INT64_MIN;
     return p;
@@ -123,7 +124,7 @@ static void enqueue(struct order *o, uint32_t stream, struct point p)
     struct side *side = is->origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
     if (side->value_stream == stream)
         side->front.value = no_value; /* p tells whether the value still holds the stream */
-    if (side->front.value.call == NONE) side->value_stream = p.value.call == NONE ? NONE : stream;
+    if (!side->front.value.awaited) side->value_stream = p.value.awaited ? stream : NONE;
     side->front = later(side->front, p);
 }
 
@@ -160,11 +161,11 @@ static void hold_work(
     const int64_t begin = work->begin;
     const struct value *event = &front->event.value;
     const bool late = begin - (p.at > call->begin ? p.at : call->begin) > LATENCY_NS;
-    if (late && front->own.value.call != NONE)
+    if (late && front->own.value.awaited)
         p = (struct point){begin, begin, NONE, NONE, NONE, CAUSE_MEMORY_VALUE, no_value};
-    else if (late && event->call != NONE)
+    else if (late && event->awaited)
         p = (struct point){begin, begin, NONE, NONE, event->record, CAUSE_EVENT, no_value};
-    else if (late && legacy.value.call != NONE)
+    else if (late && legacy.value.awaited)
         p = (struct point){begin, p.without_legacy, NONE, NONE, NONE, CAUSE_LEGACY, no_value};
     o->holds[index] = (struct hold){call->begin, p.at, p.without_legacy,
         p.function == NONE ? p.blocker : NONE, p.record, p.cause};
@@ -230,22 +231,25 @@ static void order_function(struct order *o, uint32_t function)
     own_ends(o, stream, function_returns(o->run, function, &front->own));
 }
 
-static void order_record(struct order *o, uint32_t index)
+static void order_record(struct order *o, const struct call *call)
 {
-    const struct call *call = &o->run->calls[index];
-    if (!call->what || (call->stream == NONE && !call_how(call, CS_HOW_WIDE))) return;
+    if (!call->what || call->external) return;
     struct point p = nothing;
-    if (call->external) p = nothing; /* it is not known when the event will be recorded */
-    else if (call->stream != NONE)
-        enqueue(o, call->stream,
-            p = front_of(
-                o, call->stream)); /* on the legacy stream a record is a barrier, as work is */
-    else
+    if (call->stream != NONE) p = front_of(o, call->stream);
+    else /* cuCtxRecordEvent */
         for (uint32_t s = 0; s < o->run->stream_count; s++) p = later(p, front_of(o, s));
-    p.record = p.value.record = index;
+    /* on the legacy default stream a record is a barrier, as work is */
+    if (call->stream != NONE) enqueue(o, call->stream, p);
     const uint32_t at = *numbers_at(&o->events, call->what, (uint32_t)o->record_count);
     if (at == o->record_count) array_add(o->records, o->record_count, o->record_capacity, p);
     o->records[at] = p;
+}
+
+/* Returns the point at which the record that the call waits for is reached. */
+static struct point recorded(const struct order *o, const struct call *call)
+{
+    const uint32_t at = call->record == NONE ? NONE : numbers_get(&o->events, call->what, NONE);
+    return at == NONE ? nothing : o->records[at];
 }
 
 static void stream_waits(struct order *o, uint32_t stream, struct point p)
@@ -255,37 +259,33 @@ static void stream_waits(struct order *o, uint32_t stream, struct point p)
     enqueue(o, stream, front_of(o, stream));
 }
 
-static void order_wait(struct order *o, uint32_t index)
+static void order_wait(struct order *o, const struct call *call)
 {
-    const struct call *call = &o->run->calls[index];
-    const uint32_t at = numbers_get(&o->events, call->what, NONE);
-    if (at == NONE || (o->records[at].at == INT64_MIN && o->records[at].value.call == NONE)) return;
-    struct point p = o->records[at];
+    struct point p = recorded(o, call);
+    if (p.at == INT64_MIN && !p.value.awaited) return;
     p.cause = CAUSE_EVENT;
+    p.record = p.value.record = call->record;
     if (call->stream != NONE) stream_waits(o, call->stream, p);
-    else
+    else /* cuCtxWaitEvent */
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
 }
 
-static void order_call(struct order *o, uint32_t index)
+static void order_call(struct order *o, const struct call *call)
 {
-    const struct call *call = &o->run->calls[index];
-    if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
-    if (call->works && call->stream != NONE) {
+    if (call->result || call->captured || (call->stream == NONE && !call_how(call, CS_HOW_WIDE)))
+        return;
+    if (call->works) {
         order_works(o, call);
         return;
     }
     switch (call_kind(call)) {
     case CS_KIND_EVENT:
-        if (call_how(call, CS_HOW_RECORDS)) order_record(o, index);
+        if (call_how(call, CS_HOW_RECORDS)) order_record(o, call);
         break;
-    case CS_KIND_WAIT:
-        if (!call->external && (call->stream != NONE || call_how(call, CS_HOW_WIDE)))
-            order_wait(o, index);
-        break;
+    case CS_KIND_WAIT: order_wait(o, call); break;
     case CS_KIND_MEMOP:
         if (call->stream == NONE || !call_how(call, CS_HOW_WAITS)) break;
-        o->fronts[call->stream].own.value.call = index;
+        o->fronts[call->stream].own.value.awaited = true;
         enqueue(o, call->stream, front_of(o, call->stream));
         break;
     default: break;
@@ -319,10 +319,8 @@ static void host_waits(struct order *o, uint32_t index)
                 front->context == NONE ? o->devices[stream->device].blocking
                                        : barrier(o, call->stream),
                 call);
-    } else if (call->what) {
-        const uint32_t at = numbers_get(&o->events, call->what, NONE);
-        if (at != NONE) wait_considers(&p, o->records[at], call);
-    } else
+    } else if (call->what) wait_considers(&p, recorded(o, call), call);
+    else
         for (size_t d = 0; d < run->device_count; d++) wait_considers(&p, o->devices[d].all, call);
     const bool ended = p.blocker != NONE && run->works[p.blocker].end > call->begin;
     array_add(o->waits->rows, o->waits->count, o->waits->capacity,
@@ -361,7 +359,7 @@ void order_make(const struct run *run, struct hold **holds, struct waits *waits)
         for (; function < run->callback_count && run->callbacks[function].enqueued <= begin;
             function++)
             if (run->callbacks[function].stream != NONE) order_function(&o, function);
-        order_call(&o, i);
+        order_call(&o, &run->calls[i]);
         if (call_waits(&run->calls[i])) host_waits(&o, i);
     }
     numbers_free(&o.events);

@@ -130,9 +130,12 @@ static void return_add(struct making *m, uint32_t index, uint32_t call_node,
     m->thread_last[call->thread] = node;
 }
 
-static uint32_t event_node(const struct making *m, uint32_t event)
+/* Returns the node at which the record is reached that the call waits for; NONE: not known. */
+static uint32_t event_node(const struct making *m, const struct call *call)
 {
-    return event ? numbers_get(&m->events, event, NONE) : NONE;
+    return call->record == NONE || m->run->calls[call->record].stream == NONE
+               ? NONE
+               : numbers_get(&m->events, call->what, NONE);
 }
 
 /* Adds the wait for a whole context. The trace does not tell which context. So the call is not tied
@@ -164,8 +167,7 @@ static void host_waits(struct making *m, uint32_t index, uint32_t call_node)
     const struct run *run = m->run;
     const struct call *call = &run->calls[index];
     if (call->what && call->stream == NONE) {
-        return_add(
-            m, index, call_node, &(struct earlier){event_node(m, call->what), TIE_WAIT_STREAM}, 1);
+        return_add(m, index, call_node, &(struct earlier){event_node(m, call), TIE_WAIT_STREAM}, 1);
         return;
     }
     if (call->stream != NONE) {
@@ -327,11 +329,7 @@ static void call_ended(struct making *m, uint32_t index)
 /* A record is a barrier on the legacy default stream, and on blocking streams, as work is. */
 static void record(struct making *m, const struct call *call, uint32_t call_node)
 {
-    if (!call->what) return;
-    if (call->external || call->stream == NONE) {
-        *numbers_at(&m->events, call->what, NONE) = NONE;
-        return;
-    }
+    if (!call->what || call->external || call->stream == NONE) return;
     const uint32_t tail =
         join_of(m, stream_tail(m, call->stream), barrier_of(m, call->stream), TIE_LEGACY);
     const uint32_t node = join_of(m, tail, call_node, TIE_RECORD);
@@ -345,7 +343,7 @@ static void record(struct making *m, const struct call *call, uint32_t call_node
  * stream it does not wait for the legacy default stream itself; only what is behind it does. */
 static void wait(struct making *m, const struct call *call)
 {
-    uint32_t event = event_node(m, call->what);
+    uint32_t event = event_node(m, call);
     if (event == NONE || call->stream == NONE) return;
     struct lane *lane = lane_get(m, call->stream, lane_key(m, call, NULL));
     const size_t at = (size_t)(lane - m->lanes);
@@ -381,7 +379,7 @@ static void call_take(struct making *m, uint32_t index, const uint32_t *callback
         return;
     }
     const uint32_t node = call_add(m, index);
-    if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) {
+    if (call->result || call->captured) {
         call_ended(m, index);
         return;
     }
@@ -390,9 +388,7 @@ static void call_take(struct making *m, uint32_t index, const uint32_t *callback
     case CS_KIND_EVENT:
         if (call_how(call, CS_HOW_RECORDS)) record(m, call, node);
         break;
-    case CS_KIND_WAIT:
-        if (!call->external) wait(m, call);
-        break;
+    case CS_KIND_WAIT: wait(m, call); break;
     case CS_KIND_HOSTFN:
         if (call->stream != NONE && callback_of && callback_of[index] != NONE)
             host_function(m, index, node, callback_of[index]);

@@ -137,21 +137,32 @@ static bool is_of_event(const struct call *call)
                              kind == CS_KIND_QUERY);
 }
 
-/* Marks calls with an event whose record the trace does not tell. */
+/* Finds the record that each wait or query for an event is about, and marks calls whose record the
+ * trace does not tell. */
 static void settle_events(struct run *run)
 {
     struct numbers elsewhere = {0}; /* by event: 1 if something else than a call records it */
+    struct numbers records = {0};   /* by event: its last record so far */
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         if (call->elsewhere && call->what && !call->result)
             *numbers_at(&elsewhere, call->what, 0) = 1;
     }
-    for (size_t i = 0; i < run->call_count; i++) {
+    for (uint32_t i = 0; i < run->call_count; i++) {
         struct call *call = &run->calls[i];
+        call->record = NONE;
         call->elsewhere = is_of_event(call) && numbers_get(&elsewhere, call->what, 0);
-        if (call->elsewhere || (is_of_event(call) && call->captured)) call->external = true;
+        if (!is_of_event(call)) continue;
+        if (call->elsewhere || call->captured) call->external = true;
+        if (call_kind(call) != CS_KIND_EVENT) {
+            const uint32_t record = numbers_get(&records, call->what, NONE);
+            if (record != NONE && run->calls[record].external) call->external = true;
+            if (!call->external) call->record = record;
+        } else if (call_how(call, CS_HOW_RECORDS) && !call->result)
+            *numbers_at(&records, call->what, NONE) = i;
     }
     numbers_free(&elsewhere);
+    numbers_free(&records);
 }
 
 /* --- ranges --- */

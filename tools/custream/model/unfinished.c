@@ -8,17 +8,11 @@
 
 struct queues {
     const struct run *run;
-    bool several;             /* there are several contexts, and a call does not tell its own */
     struct groups operations; /* the calls that are operations, by stream */
     uint32_t *done;           /* by stream: how many of its operations have ended */
-    uint32_t *place;          /* by call: its place among its stream's operations */
-    uint32_t *record;         /* by call: for a wait, the call that recorded its event; NONE */
+    bool *ended;              /* by call: it is an operation that has ended */
     uint32_t *domain;         /* by stream: its context (legacy_domains()) */
     uint32_t *legacy;         /* by domain: the legacy default stream; NONE */
-    struct queue_step {
-        uint32_t stream, until;
-    } *steps; /* ends that are still to be followed to other streams */
-    size_t step_count, step_capacity;
 };
 
 static uint32_t queue_length(const struct queues *q, uint32_t stream)
@@ -51,72 +45,25 @@ static bool is_operation(const struct call *call)
     }
 }
 
+/* Returns the operation that recorded the call's event; NONE. */
+static uint32_t record_of(const struct run *run, const struct call *call)
+{
+    return call->record != NONE && is_operation(&run->calls[call->record]) ? call->record : NONE;
+}
+
 /* --- what has ended --- */
 
-static void step_add(struct queues *q, uint32_t stream, uint32_t until)
-{
-    if (until <= q->done[stream]) return;
-    array_add(q->steps, q->step_count, q->step_capacity, (struct queue_step){stream, until});
-}
-
-/* Returns how many of the stream's operations come before a call. */
-static uint32_t count_before(const struct queues *q, uint32_t stream, uint32_t call)
-{
-    return (uint32_t)FIRST_NOT(
-        n, 0, queue_length(q, stream), queue_call(q, stream, (uint32_t)n) < call);
-}
-
-/* Adds the ends that follow from an operation's end by the legacy default stream's order. */
-static void legacy_ends(struct queues *q, uint32_t stream, uint32_t call)
-{
-    const uint32_t domain = q->domain[stream];
-    if (domain == NONE || q->legacy[domain] == NONE) return;
-    if (stream != q->legacy[domain]) {
-        step_add(q, q->legacy[domain], count_before(q, q->legacy[domain], call));
-        return;
-    }
-    for (uint32_t s = 0; s < q->run->stream_count; s++)
-        if (q->domain[s] == domain && s != stream) step_add(q, s, count_before(q, s, call));
-}
-
-/* Marks the first `until` operations of the stream as ended, and all that they waited for. */
-static void end_until(struct queues *q, uint32_t stream, uint32_t until)
-{
-    step_add(q, stream, until);
-    while (q->step_count) {
-        const struct queue_step step = q->steps[--q->step_count];
-        const uint32_t from = q->done[step.stream];
-        if (step.until <= from) continue;
-        q->done[step.stream] = step.until;
-        for (uint32_t n = from; n < step.until; n++) {
-            const uint32_t record = q->record[queue_call(q, step.stream, n)];
-            if (record != NONE) step_add(q, q->run->calls[record].stream, q->place[record] + 1);
-        }
-        legacy_ends(q, step.stream, queue_call(q, step.stream, step.until - 1));
-    }
-}
-
-static void end_call(struct queues *q, uint32_t call)
-{
-    end_until(q, q->run->calls[call].stream, q->place[call] + 1);
-}
-
-/* Marks as ended what a wait or query has shown: the stream's operations whose calls had returned
- * when the wait or query began. */
-static void end_before(struct queues *q, uint32_t stream, uint32_t call)
-{
-    uint32_t n = count_before(q, stream, call);
-    while (n && q->run->calls[queue_call(q, stream, n - 1)].end > q->run->calls[call].begin) n--;
-    end_until(q, stream, n);
-}
-
-/* --- one pass over the calls --- */
-
+/* The pass over the calls, from the last to the first: what ends an operation comes behind it. */
 struct pass {
+    uint32_t *functions; /* by call: its host function that ran; NONE. NULL: none ran */
     /* by a graph's number: the most nodes that a launch had; a launch with fewer has not ended */
     struct numbers nodes;
-    struct numbers records; /* by an event's number: its last record so far */
-    uint32_t *functions;    /* by call: its host function that ran; NONE. NULL: none ran */
+    /* the stream's operations whose calls returned up to `stream` (by stream) or `all` have ended
+     */
+    int64_t *stream, all;
+    struct {
+        bool legacy, blocking; /* an operation of these streams has ended */
+    } *domains;
 };
 
 /* Returns the graph of a launch whose nodes are shown one by one; 0: the nodes are not shown, or
@@ -127,64 +74,66 @@ static uint32_t graph_of_nodes(const struct run *run, const struct call *call)
     return work && work->node ? work->graph : 0;
 }
 
-static void meet_event(struct queues *q, struct pass *pass, uint32_t index)
+/* Whether a record of the operation itself shows that it has ended. */
+static bool is_shown(const struct run *run, const struct pass *pass, uint32_t index)
 {
-    const struct call *call = &q->run->calls[index];
-    const uint32_t record = call->what ? numbers_get(&pass->records, call->what, NONE) : NONE;
-    if (call_kind(call) == CS_KIND_EVENT)
-        *numbers_at(&pass->records, call->what, NONE) =
-            is_operation(call) && !call->external ? index : NONE;
-    else if (call_kind(call) == CS_KIND_WAIT) q->record[index] = call->external ? NONE : record;
-    else if (record != NONE) end_call(q, record);
+    const struct call *call = &run->calls[index];
+    const uint32_t graph = graph_of_nodes(run, call);
+    if (call->ended && (!graph || call->works >= numbers_get(&pass->nodes, graph, 0))) return true;
+    if (call_kind(call) == CS_KIND_HOSTFN) return pass->functions && pass->functions[index] != NONE;
+    /* a copy to the host returns when the bytes are there */
+    return call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS) &&
+           cs_call_way(call->call) == CS_WAY_DtoH;
 }
 
-static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
+/* Notes what a wait or query of the host has shown: the operations whose calls had returned when it
+ * began have ended. */
+static void host_shows(struct queues *q, struct pass *pass, const struct call *call, bool one)
 {
-    const struct call *call = &q->run->calls[index];
-    if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
-    const uint32_t graph = graph_of_nodes(q->run, call);
-    if (call->stream != NONE && is_operation(call) && call->ended &&
-        (!graph || call->works >= numbers_get(&pass->nodes, graph, 0)))
-        end_call(q, index);
-    switch (call_kind(call)) {
-    case CS_KIND_HOSTFN:
-        if (pass->functions && pass->functions[index] != NONE) end_call(q, index);
-        break;
-    case CS_KIND_EVENT:
-        if (call_how(call, CS_HOW_RECORDS)) meet_event(q, pass, index);
-        break;
-    case CS_KIND_WAIT: meet_event(q, pass, index); break;
-    case CS_KIND_SYNC:
-        /* A wait for a whole context tells of all streams if there is only one context. */
-        for (uint32_t s = 0; call_how(call, CS_HOW_WIDE) && s < q->run->stream_count; s++)
-            if (q->run->device_count < 2 && !q->several) end_before(q, s, index);
-        /* fall through */
-    case CS_KIND_QUERY:
-        if (call->stream != NONE) end_before(q, call->stream, index);
-        else if (call->what) meet_event(q, pass, index);
-        break;
-    case CS_KIND_COPY: /* a copy to the host returns when the bytes are there */
-        if (call_how(call, CS_HOW_BLOCKS) && cs_call_way(call->call) == CS_WAY_DtoH &&
-            call->stream != NONE)
-            end_call(q, index);
-        break;
-    default: break;
-    }
+    const enum cs_kind kind = call_kind(call);
+    if (call->result || call->captured || (kind != CS_KIND_SYNC && kind != CS_KIND_QUERY)) return;
+    /* A wait for a whole context tells of all streams if there is only one context. */
+    if (kind == CS_KIND_SYNC && call_how(call, CS_HOW_WIDE) && one && call->begin > pass->all)
+        pass->all = call->begin;
+    if (call->stream != NONE && call->begin > pass->stream[call->stream])
+        pass->stream[call->stream] = call->begin;
+    if (call->stream == NONE && call->record != NONE) q->ended[call->record] = true;
 }
 
-static void pass_over(struct queues *q)
+static void pass_over(struct queues *q, size_t domains)
 {
     const struct run *run = q->run;
-    struct pass pass = {.functions = host_functions_of(run)};
+    const bool one = run->device_count < 2 && !run_has_contexts(run);
+    struct pass pass = {.functions = host_functions_of(run),
+        .stream = array_zeros(run->stream_count, sizeof *pass.stream),
+        .all = INT64_MIN,
+        .domains = array_zeros(domains, sizeof *pass.domains)};
+    for (size_t s = 0; s < run->stream_count; s++) pass.stream[s] = INT64_MIN;
     for (size_t i = 0; i < run->call_count; i++) {
         const uint32_t graph = graph_of_nodes(run, &run->calls[i]);
         uint32_t *most = graph ? numbers_at(&pass.nodes, graph, 0) : NULL;
         if (most && run->calls[i].works > *most) *most = run->calls[i].works;
     }
-    for (uint32_t i = 0; i < run->call_count; i++) meet_call(q, &pass, i);
+    for (uint32_t i = (uint32_t)run->call_count; i-- > 0;) {
+        const struct call *call = &run->calls[i];
+        host_shows(q, &pass, call, one);
+        if (!is_operation(call)) continue;
+        const uint32_t domain = q->domain[call->stream];
+        const bool legacy = domain != NONE && q->legacy[domain] == call->stream;
+        if (!q->ended[i] && call->end > pass.stream[call->stream] && call->end > pass.all &&
+            !(domain != NONE &&
+                (legacy ? pass.domains[domain].blocking : pass.domains[domain].legacy)) &&
+            !is_shown(run, &pass, i))
+            continue;
+        q->ended[i] = true;
+        q->done[call->stream]++;
+        pass.stream[call->stream] = INT64_MAX; /* all before it have ended */
+        if (domain != NONE)
+            *(legacy ? &pass.domains[domain].legacy : &pass.domains[domain].blocking) = true;
+        if (call_kind(call) == CS_KIND_WAIT && call->record != NONE) q->ended[call->record] = true;
+    }
     numbers_free(&pass.nodes);
-    numbers_free(&pass.records);
-    free(pass.functions);
+    free_all(pass.functions, pass.stream, pass.domains);
 }
 
 /* --- operations that nothing holds --- */
@@ -206,13 +155,13 @@ static uint32_t queue_legacy(const struct queues *q, uint32_t stream, uint32_t f
 /* Whether the stream's first unfinished operation is over: it is instant, and nothing holds it. */
 static bool is_over(const struct queues *q, uint32_t stream)
 {
-    const uint32_t head = queue_head(q, stream), record = q->record[head];
-    const struct call *call = &q->run->calls[head];
+    const struct call *call = &q->run->calls[queue_head(q, stream)];
+    const uint32_t record = record_of(q->run, call);
     const enum cs_kind kind = call_kind(call);
     if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream))
         return false; /* the event may not be recorded, which matters to what is behind the wait */
     if (kind == CS_KIND_WAIT
-            ? record != NONE && q->place[record] >= q->done[q->run->calls[record].stream]
+            ? record != NONE && !q->ended[record]
             : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS)))
         return false;
     return queue_legacy(q, stream, 0) == NONE;
@@ -223,26 +172,27 @@ static bool is_over(const struct queues *q, uint32_t stream)
 static void queues_make(struct queues *q, const struct run *run)
 {
     size_t domains;
-    *q = (struct queues){.run = run, .several = run_has_contexts(run)};
-    q->place = array_none(run->call_count);
+    *q = (struct queues){.run = run,
+        .done = array_zeros(run->stream_count, sizeof *q->done),
+        .ended = array_zeros(run->call_count, sizeof *q->ended),
+        .domain = legacy_domains(run, &domains)};
+    uint32_t *stream_of = array_none(run->call_count);
     for (uint32_t i = 0; i < run->call_count; i++)
-        if (is_operation(&run->calls[i])) q->place[i] = run->calls[i].stream;
-    q->operations = groups_make(run->stream_count, q->place, run->call_count, sizeof *q->place, 0);
-    q->domain = legacy_domains(run, &domains);
+        if (is_operation(&run->calls[i])) stream_of[i] = run->calls[i].stream;
+    q->operations =
+        groups_make(run->stream_count, stream_of, run->call_count, sizeof *stream_of, 0);
+    free(stream_of);
     q->legacy = array_none(domains);
-    q->done = array_zeros(run->stream_count, sizeof *q->done);
-    q->record = array_none(run->call_count);
-    for (uint32_t s = 0; s < run->stream_count; s++) {
+    for (uint32_t s = 0; s < run->stream_count; s++)
         if (q->domain[s] != NONE && run->streams[s].origin == ORIGIN_LEGACY)
             q->legacy[q->domain[s]] = s;
-        for (uint32_t n = 0; n < queue_length(q, s); n++) q->place[queue_call(q, s, n)] = n;
-    }
-    pass_over(q);
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (uint32_t s = 0; s < run->stream_count; s++)
-            for (; queue_is_open(q, s) && is_over(q, s); moved = true)
-                end_until(q, s, q->done[s] + 1);
+    pass_over(q, domains);
+    for (uint32_t i = 0; i < run->call_count; i++) {
+        const uint32_t s = run->calls[i].stream;
+        if (!is_operation(&run->calls[i]) || q->ended[i] || queue_head(q, s) != i || !is_over(q, s))
+            continue;
+        q->ended[i] = true;
+        q->done[s]++;
     }
 }
 
@@ -301,7 +251,7 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
     switch (call_kind(call)) {
     case CS_KIND_WAIT:
         row->by = HELD_BY_EVENT;
-        row->via = q->record[row->call];
+        row->via = record_of(q->run, call);
         break;
     case CS_KIND_MEMOP:
         row->by = HELD_BY_VALUE;
@@ -400,7 +350,7 @@ void unfinished_make(struct unfinished *u, const struct run *run)
     free_all(w.marks, w.path);
     qsort(u->streams, u->count, sizeof *u->streams, by_circle_and_call);
     rows_index(u);
-    free_all(q.done, q.place, q.record, q.domain, q.legacy, q.steps);
+    free_all(q.done, q.ended, q.domain, q.legacy);
     groups_free(&q.operations);
 }
 

@@ -153,19 +153,17 @@ struct bad_waits {
 
 struct watch {
     const struct run *run;
-    bool whole;              /* the trace has all records of events */
-    struct numbers recorded; /* by event: the call of its last record */
-    struct numbers waited;   /* by both streams: the latest record on one stream for which the other
-                                has waited */
-    uint32_t *enqueued;      /* by stream: pieces of work so far */
-    /* by event: `enqueued` of the recording stream at the event's last record */
-    struct numbers behind;
+    bool whole;            /* the trace has all records of events */
+    struct numbers waited; /* by both streams: the latest record on one stream for which the other
+                              has waited */
+    uint32_t *enqueued;    /* by stream: pieces of work so far */
+    struct numbers behind; /* by event: `enqueued` of the recording stream at its last record */
 };
 
 static struct bad_wait judge(struct watch *watch, uint32_t number)
 {
     const struct call *call = &watch->run->calls[number];
-    const uint32_t record = numbers_get(&watch->recorded, call->what, NONE);
+    const uint32_t record = call->record;
     struct bad_wait bad = {.call = number, .record = record};
     if (call->external) return bad;
     if (record == NONE) bad.verdict = watch->whole ? WAIT_NEVER : WAIT_ORDERS;
@@ -213,7 +211,6 @@ static struct bad_stream *bad_streams_make(struct bad_waits *bads, const struct 
         if (call->stream != NONE) watch.enqueued[call->stream] += call->works;
         if (call->result) continue;
         if (call_kind(call) == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) {
-            *numbers_at(&watch.recorded, call->what, NONE) = i;
             *numbers_at(&watch.behind, call->what, 0) =
                 call->stream == NONE ? 0 : watch.enqueued[call->stream];
         } else if (call_kind(call) == CS_KIND_WAIT && call->stream != NONE && call->what) {
@@ -237,7 +234,6 @@ static struct bad_stream *bad_streams_make(struct bad_waits *bads, const struct 
         at->cost += idle->end - idle->begin;
         at->nothing++;
     }
-    numbers_free(&watch.recorded);
     numbers_free(&watch.waited);
     numbers_free(&watch.behind);
     free(watch.enqueued);
