@@ -16,14 +16,6 @@ enum {
     LOST_FEW = 100, /* causes are still told if at most one in so many calls or works is lost */
 };
 
-/* Spans of time, in order, that do not touch. */
-struct times {
-    struct time {
-        int64_t begin, end;
-    } *rows;
-    size_t count;
-};
-
 struct making {
     struct idles *idles;
     const struct run *run;
@@ -33,24 +25,17 @@ struct making {
     uint32_t queues;        /* between the host and each device */
     int64_t *ended;         /* the latest end of the thread's calls up to this one, by place in
                                run->thread_calls */
-    struct times no_works,
+    struct periods no_works,
         no_calls; /* times for which the trace may lack GPU work (no_works), or calls */
 };
 
 /* --- what the trace does not show --- */
 
-static uint64_t works_lost(const struct loss *loss)
-{
-    return loss->no_times ? UINT64_MAX : loss->works;
-}
-static uint64_t calls_lost(const struct loss *loss) { return loss->calls; }
-
 COMPARES(by_size, uint64_t, ORDER(*a, *b))
 
 /* Returns the size of the largest loss that counts as small: causes are told in its time, too. All
  * small losses together are at most one in LOST_FEW of `all`, the calls or works in the trace. */
-static uint64_t few_lost(
-    const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
+static uint64_t few_lost(const struct run *run, loss_size *lost, size_t all)
 {
     const size_t count = run->loss_count;
     uint64_t *sizes = array_zeros(count, sizeof *sizes), sum = 0;
@@ -65,28 +50,13 @@ static uint64_t few_lost(
     return few;
 }
 
-static void times_make(struct times *times, const struct run *run,
-    uint64_t (*lost)(const struct loss *loss), size_t all)
-{
-    const uint64_t few = few_lost(run, lost, all);
-    times->rows = array_zeros(run->loss_count, sizeof *times->rows);
-    for (size_t i = 0; i < run->loss_count; i++) {
-        const struct loss *loss = &run->losses[i];
-        struct time *last = times->count ? &times->rows[times->count - 1] : NULL;
-        if (lost(loss) <= few) continue;
-        if (!last || loss->begin > last->end)
-            times->rows[times->count++] = (struct time){loss->begin, loss->end};
-        else if (loss->end > last->end) last->end = loss->end;
-    }
-}
-
 /* Whether `at` lies in one of the times. Lowers *until to when the answer changes. */
-static bool times_have(const struct times *times, int64_t at, int64_t *until)
+static bool periods_have(const struct periods *periods, int64_t at, int64_t *until)
 {
-    const size_t first = FIRST_NOT(i, 0, times->count, times->rows[i].end <= at);
-    if (first == times->count) return false;
-    const bool inside = times->rows[first].begin <= at;
-    const int64_t change = inside ? times->rows[first].end : times->rows[first].begin;
+    const size_t first = FIRST_NOT(i, 0, periods->count, periods->rows[i].end <= at);
+    if (first == periods->count) return false;
+    const bool inside = periods->rows[first].begin <= at;
+    const int64_t change = inside ? periods->rows[first].end : periods->rows[first].begin;
     if (change < *until) *until = change;
     return inside;
 }
@@ -107,7 +77,7 @@ static void add_row(struct making *m, struct idle row)
 {
     for (const int64_t end = row.end; row.begin < end; row.begin = row.end) {
         row.end = end;
-        const bool unseen = times_have(&m->no_works, row.begin, &row.end);
+        const bool unseen = periods_have(&m->no_works, row.begin, &row.end);
         put(m->idles, !unseen ? row
                               : (struct idle){row.begin, row.end, row.next, row.device,
                                     CAUSE_UNKNOWN, DOING_NOTHING_KNOWN, NONE, NONE});
@@ -133,7 +103,7 @@ static void add_host(struct making *m, const struct idle *like, int64_t begin, i
         const uint32_t range =
             thread_range_at(&m->ranges, m->run, idle_thread(m->run, like), begin, &until);
         if (until > end) until = end;
-        const bool known = call != NONE || !times_have(&m->no_calls, begin, &until);
+        const bool known = call != NONE || !periods_have(&m->no_calls, begin, &until);
         add_row(m, (struct idle){begin, until, like->next, like->device, CAUSE_HOST,
                        known ? doing : DOING_NOTHING_KNOWN, call, range});
         begin = until;
@@ -233,8 +203,8 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
         .queues = run_queues(run)};
     for (size_t s = 0; s < run->stream_count; s++)
         m.streams_used[run->streams[s].device] += run->streams[s].works != 0;
-    times_make(&m.no_works, run, works_lost, run->work_count);
-    times_make(&m.no_calls, run, calls_lost, run->call_count);
+    m.no_works = periods_lost(run, works_lost, few_lost(run, works_lost, run->work_count));
+    m.no_calls = periods_lost(run, calls_lost, few_lost(run, calls_lost, run->call_count));
     const struct groups *calls = &run->thread_calls;
     m.ended = array_zeros(run->call_count, sizeof *m.ended);
     for (size_t thread = 0; thread < run->thread_count; thread++)

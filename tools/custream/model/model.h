@@ -162,6 +162,14 @@ struct loss {
     bool closed;   /* the time lies outside of a window: nothing was to be recorded */
 };
 
+/* Spans of time, in order, that do not touch. */
+struct periods {
+    struct period {
+        int64_t begin, end;
+    } *rows;
+    size_t count;
+};
+
 /* Numbers and texts of header and trailer; for several parts, of the newest part. */
 struct facts {
     struct fact {
@@ -210,7 +218,8 @@ struct run {
     size_t range_count, range_capacity;
     struct loss *losses;
     size_t loss_count, loss_capacity;
-    struct clock *clocks; /* in order of thread, then time */
+    struct periods no_calls; /* when calls were lost, or not to be recorded */
+    struct clock *clocks;    /* in order of thread, then time */
     size_t clock_count, clock_capacity;
     struct pause *pauses; /* in order of call */
     size_t pause_count, pause_capacity;

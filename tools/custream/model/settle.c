@@ -1,6 +1,7 @@
 /* Puts the rows in order and ties them to each other, once all are loaded. */
 
 #include "tools/custream/model/load.h"
+#include "tools/custream/model/views.h"
 
 const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", "graphs", "ranges"};
 
@@ -299,6 +300,8 @@ static void loading_free(struct run *run)
     run->loading = NULL;
 }
 
+static uint64_t calls_missing(const struct loss *loss) { return loss->calls + loss->closed; }
+
 void run_settle(struct run *run)
 {
     loading_free(run);
@@ -311,6 +314,7 @@ void run_settle(struct run *run)
         ranges_by_time); /* joined ranges are longer now */
     sort(run->parts, run->part_count, sizeof *run->parts, parts_by_number);
     sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
+    run->no_calls = periods_lost(run, calls_missing, 0);
     settle_span(run);
     tie_works(run);
     set_sample_apart(run);
@@ -324,8 +328,8 @@ void run_free(struct run *run)
 {
     loading_free(run);
     void *const tables[] = {run->calls, run->works, run->shapes, run->callbacks, run->streams,
-        run->devices, run->threads, run->ranges, run->losses, run->clocks, run->pauses, run->parts,
-        run->works_of, run->sampled};
+        run->devices, run->threads, run->ranges, run->losses, run->no_calls.rows, run->clocks,
+        run->pauses, run->parts, run->works_of, run->sampled};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     facts_free(&run->facts);
     groups_free(&run->thread_calls);

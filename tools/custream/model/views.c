@@ -30,6 +30,36 @@ bool parts_continue(const struct run *run)
     return run->part_count && run->parts[run->part_count - 1].continues;
 }
 
+/* --- losses --- */
+
+uint64_t works_lost(const struct loss *loss) { return loss->no_times ? UINT64_MAX : loss->works; }
+uint64_t calls_lost(const struct loss *loss) { return loss->calls; }
+
+struct periods periods_lost(const struct run *run, loss_size *lost, uint64_t few)
+{
+    struct periods periods = {array_zeros(run->loss_count, sizeof *periods.rows), 0};
+    for (size_t i = 0; i < run->loss_count; i++) {
+        const struct loss *loss = &run->losses[i];
+        struct period *last = periods.count ? &periods.rows[periods.count - 1] : NULL;
+        if (lost(loss) <= few) continue;
+        if (!last || loss->begin > last->end)
+            periods.rows[periods.count++] = (struct period){loss->begin, loss->end};
+        else if (loss->end > last->end) last->end = loss->end;
+    }
+    return periods;
+}
+
+bool periods_meet(const struct periods *periods, int64_t from, int64_t to)
+{
+    const size_t first = FIRST_NOT(i, 0, periods->count, periods->rows[i].end <= from);
+    return first < periods->count && periods->rows[first].begin < to;
+}
+
+bool calls_miss(const struct run *run, int64_t from, int64_t to)
+{
+    return periods_meet(&run->no_calls, from, to);
+}
+
 /* --- occupancy --- */
 
 /* Limits of a multiprocessor of compute capability 9.0, used if the trace has none: "Technical
@@ -110,14 +140,6 @@ uint32_t *host_functions_of(const struct run *run)
 /* Allocating calls of CUDA's runtime. Traces of other tools have these. */
 static const char *const allocating[] = {"cudaMalloc", "cudaFree", "cudaMallocHost",
     "cudaHostAlloc", "cudaFreeHost", "cudaMallocManaged", "cudaMallocPitch"};
-
-bool calls_miss(const struct run *run, int64_t from, int64_t to)
-{
-    for (size_t l = 0; l < run->loss_count && run->losses[l].begin < to; l++)
-        if (run->losses[l].end > from && (run->losses[l].calls || run->losses[l].closed))
-            return true;
-    return false;
-}
 
 bool work_is_pageable(const struct run *run, const struct work *work)
 {

@@ -36,6 +36,13 @@ double pause_waited(const struct pause *pause, int64_t ns);
 /* Whether the thread was on a processor for nearly all of a pause. NULL: not known, so no. */
 bool pause_computes(const struct pause *pause, int64_t ns);
 
+/* Return how much was lost. UINT64_MAX: pieces of GPU work, but not how many. */
+typedef uint64_t loss_size(const struct loss *loss);
+loss_size works_lost, calls_lost;
+/* Returns the times in which more than `few` was lost. The caller frees the rows. */
+struct periods periods_lost(const struct run *run, loss_size *lost, uint64_t few);
+/* Whether one of the times lies, in part, between two times. */
+bool periods_meet(const struct periods *periods, int64_t from, int64_t to);
 /* Whether calls are missing between two times: they were lost, or not to be recorded. */
 bool calls_miss(const struct run *run, int64_t from, int64_t to);
 

@@ -27,16 +27,15 @@ static uint32_t wait_stream(const struct run *run, const struct wait *wait)
     return wait->function == NONE ? NONE : run->callbacks[wait->function].stream;
 }
 
-static void wait_add(struct tallies *tallies, const struct model *of, size_t index)
+static void wait_add(
+    struct tallies *tallies, const struct model *of, size_t index, const struct periods *no_works)
 {
     const struct run *run = &of->run;
     const struct wait *wait = &of->waits.rows[index];
     const struct call *call = &run->calls[wait->call];
     const uint32_t stream = wait_stream(run, wait);
-    bool unknown = call->external || !run_has_times(run);
-    for (size_t i = 0; i < run->loss_count && run->losses[i].begin < call->end; i++)
-        unknown |=
-            run->losses[i].end > call->begin && (run->losses[i].no_times || run->losses[i].works);
+    const bool unknown =
+        call->external || !run_has_times(run) || periods_meet(no_works, call->begin, call->end);
     struct tally *tally = TALLY_OF(tallies, call->name, call->thread,
         wait->work != NONE ? run->works[wait->work].name
         : stream == NONE   ? unknown
@@ -70,12 +69,14 @@ void section_host(struct report *report, const struct model *of)
     const struct run *run = &of->run;
     struct table *table =
         TABLE_NEW(report, "host_waits", "Where the host waited for the GPU", wait_columns);
+    struct periods no_works = periods_lost(run, works_lost, 0);
     struct tallies found = {0};
     for (size_t i = 0; i < of->waits.count; i++) {
         const struct call *call = &run->calls[of->waits.rows[i].call];
         if (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS)
-            wait_add(&found, of, i);
+            wait_add(&found, of, i, &no_works);
     }
+    free(no_works.rows);
     tallies_put(report, of, &found, table, wait_own);
     table->shown = ROWS_SHOWN;
 }
