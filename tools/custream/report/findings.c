@@ -33,10 +33,10 @@ const struct rule rules[] = {
     {"CS107", "many short kernels, and the GPU waits for their launches", look_launches, PRICED,
         .remedy = "put them into a CUDA graph, or do more work in one kernel",
         .experiment = {.words = "graph", .narrow = true}},
-    {"CS108", "a wait for an event that was recorded long before, or never", look_stale_waits,
+    {"CS108", "a wait for an event that was recorded long before, or never", look_event_waits,
         PARTLY_IN_CALLS,
         .remedy = "record the event behind the work that the wait is for, every time"},
-    {"CS109", "waits for events that order nothing", look_idle_waits, PRICED,
+    {"CS109", "waits for events that order nothing", NULL, PRICED,
         .remedy = "leave out cuStreamWaitEvent where the stream's own order is enough"},
     {"CS110", "streams or events made in a loop, or never destroyed", look_objects, PARTLY_IN_CALLS,
         .remedy = "make them once and use them again; destroy them at the end"},
@@ -96,7 +96,7 @@ const struct rule rules[] = {
                   "Python's interpreter lock; let another thread prepare it, or hold it for less "
                   "time",
         .experiment = {.words = "no waits outside CUDA", .narrow = true}},
-    {"CS127", "many small copies of pageable memory, one by one", look_small_copies, PRICED,
+    {"CS127", "many small copies of pageable memory, one by one", NULL, PRICED,
         .remedy = "gather the data in one pinned buffer, and copy it at once and ahead",
         .experiment = {.words = "pinned and ahead", .narrow = true}},
 };
@@ -128,6 +128,11 @@ static struct gain priced(struct findings *to, const struct subject *place, cons
     }
     what_if_free(&what);
     return gain;
+}
+
+void rule_is(struct findings *to, const char *id)
+{
+    for (to->rule = rules; strcmp(to->rule->id, id) != 0;) to->rule++;
 }
 
 void finding(
@@ -313,8 +318,11 @@ void section_findings(struct report *report, const struct model *of)
         found.replay = replay_make(&of->run, of->holds);
     found.worth = WORTH_SHARE * (double)(found.steady.end - found.steady.begin);
     for (int last = 0; last < 2; last++)
-        for (found.rule = rules; found.rule < rules + rule_count; found.rule++)
-            if (found.rule->last == last) found.rule->look(&found);
+        for (const struct rule *rule = rules; rule < rules + rule_count; rule++) {
+            if (!rule->look || rule->last != last) continue;
+            found.rule = rule;
+            rule->look(&found);
+        }
     if (found.count) qsort(found.rows, found.count, sizeof *found.rows, by_gain);
     struct table *table = TABLE_NEW(report, "findings", "What to change", columns);
     table->note = note_of(&found);

@@ -91,7 +91,7 @@ enum shows { PRICED, ANYWAY, PARTLY_IN_CALLS, IN_CALLS };
 typedef void looker(struct findings *to);
 struct rule {
     const char *id, *title;
-    looker *look;
+    looker *look; /* NULL: another rule's looker finds this, too */
     enum shows shows;
     bool last; /* the rule looks behind all others, as it asks whether they have found something */
     const char *remedy;
@@ -112,6 +112,9 @@ struct extent {
 };
 #define TIMES(number) ((struct extent){.times = (number), .waited = 0, .most = 0})
 
+/* Says which rule looks from now on: for a looker of several rules. */
+void rule_is(struct findings *to, const char *id);
+
 /* Adds a find of the rule that looks now, with its evidence. Of a find that is not worth a finding
  * only to->minor tells. */
 void finding(struct findings *to, struct subject place, struct extent extent, const char *format,
@@ -123,11 +126,11 @@ const char *find_device(struct findings *to, uint32_t device);
 const char *find_thread(struct findings *to, uint32_t thread);
 
 /* The rules, in rules_*.c by theme. */
-looker look_legacy, look_blocking, look_hardware_queues, look_host_functions, look_stale_waits,
-    look_idle_waits, look_synchronisation, look_blocking_copies, look_pageable, look_allocations,
-    look_launches, look_objects, look_spinning, look_failed, look_priorities, look_copy_engines,
-    look_own_code, look_outside, look_small_copies, look_shared_streams, look_small_kernels,
-    look_events, look_stream_waits, look_copies, look_full, look_host, look_locks;
+looker look_legacy, look_blocking, look_hardware_queues, look_host_functions, look_event_waits,
+    look_synchronisation, look_blocking_copies, look_pageable, look_allocations, look_launches,
+    look_objects, look_spinning, look_failed, look_priorities, look_copy_engines, look_own_code,
+    look_outside, look_shared_streams, look_small_kernels, look_events, look_stream_waits,
+    look_copies, look_full, look_host, look_locks;
 
 /* --- what printers share --- */
 

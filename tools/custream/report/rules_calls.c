@@ -137,18 +137,11 @@ void look_failed(struct findings *to)
 
 /* --- CS108, CS109: waits for events --- */
 
-enum verdict { WAIT_ORDERS, WAIT_NOTHING, WAIT_STALE, WAIT_NEVER };
-
-/* A stream's wait for an event, if the wait orders nothing or too little. */
-struct bad_wait {
-    uint32_t call, record; /* record: the call that recorded the event; NONE: none */
-    enum verdict verdict;
-    uint32_t missed; /* for STALE: pieces of work behind the record on its stream */
-};
-
+/* A stream's waits for events that order nothing or too little. */
 struct bad_waits {
-    struct bad_wait *rows; /* in order of call */
-    size_t count, capacity;
+    uint64_t never, stale, nothing; /* nothing: in the GPU's idle time */
+    int64_t cost;                   /* ns of idle time in the waits of `nothing` */
+    uint32_t last, missed; /* the last stale wait, and the pieces of work behind its record */
 };
 
 struct watch {
@@ -158,43 +151,44 @@ struct watch {
                               has waited */
     uint32_t *enqueued;    /* by stream: pieces of work so far */
     struct numbers behind; /* by event: `enqueued` of the recording stream at its last record */
+    struct bad_waits *streams;
+    uint32_t *nothing; /* calls that wait for nothing, in their order */
+    size_t count, capacity;
 };
 
-static struct bad_wait judge(struct watch *watch, uint32_t number)
+static void watch_wait(struct watch *watch, uint32_t index)
 {
-    const struct call *call = &watch->run->calls[number];
-    const uint32_t record = call->record;
-    struct bad_wait bad = {.call = number, .record = record};
-    if (call->external) return bad;
-    if (record == NONE) bad.verdict = watch->whole ? WAIT_NEVER : WAIT_ORDERS;
-    if (record == NONE) return bad;
-    const uint32_t recording = watch->run->calls[record].stream;
-    if (recording == call->stream) bad.verdict = WAIT_NOTHING;
-    if (recording == NONE || recording == call->stream) return bad;
-    uint32_t *latest = numbers_at(&watch->waited, key_of(recording, call->stream), NONE);
-    if (*latest == NONE || *latest < record) {
-        *latest = record;
-        return bad;
+    const struct call *call = &watch->run->calls[index];
+    struct bad_waits *bad = &watch->streams[call->stream];
+    if (call->external) return;
+    if (call->record == NONE) {
+        bad->never += watch->whole;
+        return;
     }
-    bad.missed = watch->enqueued[recording] - numbers_get(&watch->behind, call->what, 0);
-    bad.verdict = *latest == record && bad.missed ? WAIT_STALE : WAIT_NOTHING;
-    return bad;
+    const uint32_t recording = watch->run->calls[call->record].stream;
+    if (recording == NONE) return;
+    if (recording != call->stream) {
+        uint32_t *latest = numbers_at(&watch->waited, key_of(recording, call->stream), NONE);
+        if (*latest == NONE || *latest < call->record) {
+            *latest = call->record;
+            return;
+        }
+        const uint32_t missed =
+            watch->enqueued[recording] - numbers_get(&watch->behind, call->what, 0);
+        if (*latest == call->record && missed) {
+            bad->stale++;
+            bad->last = index;
+            bad->missed = missed;
+            return;
+        }
+    }
+    array_add(watch->nothing, watch->count, watch->capacity, index);
 }
 
-/* The bad waits of a stream. `nothing`: waits that order nothing, in the GPU's idle time. */
-struct bad_stream {
-    uint64_t never, stale, nothing;
-    int64_t cost;  /* ns of idle time in the waits of `nothing` */
-    uint32_t last; /* the index in bads->rows of the last stale wait */
-};
-
-/* Finds the bad waits, and adds them up by stream. */
-static struct bad_stream *bad_streams_make(struct bad_waits *bads, const struct model *of)
+/* Whether the trace has all records of events. A later part, a cut, and a trace with windows or a
+ * loss may lack some. Graphs and other processes may record events too. */
+static bool has_records(const struct run *run)
 {
-    const struct run *run = &of->run;
-    struct bad_stream *streams = array_zeros(run->stream_count, sizeof *streams), *at;
-    /* A later part, a cut, and a trace with windows or a loss may lack records of events. Graphs
-     * and other processes may record events too. */
     bool whole = run->ours && !run->loss_count && run_number(run, "part", 1) <= 1 &&
                  !run_fact(run, "totals.windows.opened") && run_cut_seconds(run) <= 0;
     for (size_t i = 0; i < run->call_count; i++)
@@ -203,78 +197,62 @@ static struct bad_stream *bad_streams_make(struct bad_waits *bads, const struct 
                  run->calls[i].call != CS_CALL_cuGraphAddNode &&
                  run->calls[i].call != CS_CALL_cuGraphAddNode_v2 &&
                  run->calls[i].call != CS_CALL_cuGraphAddNode_v3;
+    return whole;
+}
+
+/* Finds the waits that order nothing or too little, and adds them up by stream. */
+static struct bad_waits *bad_waits_make(const struct model *of)
+{
+    const struct run *run = &of->run;
     struct watch watch = {.run = run,
-        .whole = whole,
-        .enqueued = array_zeros(run->stream_count, sizeof *watch.enqueued)};
+        .whole = has_records(run),
+        .enqueued = array_zeros(run->stream_count, sizeof *watch.enqueued),
+        .streams = array_zeros(run->stream_count, sizeof *watch.streams)};
     for (uint32_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         if (call->stream != NONE) watch.enqueued[call->stream] += call->works;
         if (call->result) continue;
-        if (call_kind(call) == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) {
+        if (call_kind(call) == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS))
             *numbers_at(&watch.behind, call->what, 0) =
                 call->stream == NONE ? 0 : watch.enqueued[call->stream];
-        } else if (call_kind(call) == CS_KIND_WAIT && call->stream != NONE && call->what) {
-            const struct bad_wait bad = judge(&watch, i);
-            if (bad.verdict != WAIT_ORDERS) array_add(bads->rows, bads->count, bads->capacity, bad);
-        }
-    }
-    for (uint32_t i = 0; i < bads->count; i++) {
-        at = &streams[run->calls[bads->rows[i].call].stream];
-        if (bads->rows[i].verdict == WAIT_NEVER) at->never++;
-        if (bads->rows[i].verdict == WAIT_STALE) at->stale++, at->last = i;
+        else if (call_kind(call) == CS_KIND_WAIT && call->stream != NONE && call->what)
+            watch_wait(&watch, i);
     }
     for (size_t i = 0; i < of->idles.count; i++) {
         const struct idle *idle = &of->idles.rows[i];
         if (idle->cause != CAUSE_HOST || idle->call == NONE) continue;
-        const size_t bad = FIRST_NOT(b, 0, bads->count, bads->rows[b].call < idle->call);
-        if (bad == bads->count || bads->rows[bad].call != idle->call ||
-            bads->rows[bad].verdict != WAIT_NOTHING)
-            continue;
-        at = &streams[run->calls[idle->call].stream];
-        at->cost += idle->end - idle->begin;
-        at->nothing++;
+        const size_t at = FIRST_NOT(n, 0, watch.count, watch.nothing[n] < idle->call);
+        if (at == watch.count || watch.nothing[at] != idle->call) continue;
+        struct bad_waits *bad = &watch.streams[run->calls[idle->call].stream];
+        bad->cost += idle->end - idle->begin;
+        bad->nothing++;
     }
     numbers_free(&watch.waited);
     numbers_free(&watch.behind);
-    free(watch.enqueued);
-    return streams;
+    free_all(watch.enqueued, watch.nothing);
+    return watch.streams;
 }
 
-/* --- waits for too little --- */
-
-/* The least stale waits for a finding: several streams may begin behind one record. */
-enum { STALE_TIMES = 3 };
-
-void look_stale_waits(struct findings *to)
+void look_event_waits(struct findings *to)
 {
-    struct bad_waits bads = {0};
-    struct bad_stream *streams = bad_streams_make(&bads, to->of);
+    enum { STALE_TIMES = 3 }; /* fewer are none: several streams may begin behind one record */
     const struct run *run = &to->of->run;
+    struct bad_waits *streams = bad_waits_make(to->of);
     for (uint32_t i = 0; i < run->stream_count; i++) {
-        if (streams[i].never)
-            finding(to, OF(STREAM, i), TIMES(streams[i].never),
+        const struct bad_waits *bad = &streams[i];
+        if (bad->never)
+            finding(to, OF(STREAM, i), TIMES(bad->never),
                 "the event had not been recorded when the stream was told to wait for it, so it "
                 "waits for nothing");
-        if (streams[i].stale < STALE_TIMES) continue;
-        const struct bad_wait *last = &bads.rows[streams[i].last];
-        const struct call *wait = &run->calls[last->call], *record = &run->calls[last->record];
-        finding(to, OF(STREAM, i), TIMES(streams[i].stale),
+        if (bad->stale < STALE_TIMES) continue;
+        const struct call *wait = &run->calls[bad->last], *record = &run->calls[wait->record];
+        finding(to, OF(STREAM, i), TIMES(bad->stale),
             "the stream had waited for the same record before; the last time it was event %u, "
             "recorded %s before on %s (work enqueued there since: %u)",
             wait->what, SHOWN(UNIT_NS, wait->begin - record->begin),
-            find_stream(to, record->stream), last->missed);
+            find_stream(to, record->stream), bad->missed);
     }
-    free(streams);
-    free(bads.rows);
-}
-
-/* --- waits that order nothing --- */
-
-void look_idle_waits(struct findings *to)
-{
-    const struct run *run = &to->of->run;
-    struct bad_waits bads = {0};
-    struct bad_stream *streams = bad_streams_make(&bads, to->of);
+    rule_is(to, "CS109");
     for (uint32_t i = 0; i < run->stream_count; i++)
         if (streams[i].nothing)
             finding(to, OF(STREAM, i),
@@ -282,5 +260,4 @@ void look_idle_waits(struct findings *to)
                 "waits, in idle time of the GPU, for records on the same stream or records that "
                 "the stream had waited for");
     free(streams);
-    free(bads.rows);
 }

@@ -77,23 +77,13 @@ void look_blocking_copies(struct findings *to)
                        "the host waited in copies until they were done,"});
 }
 
-/* Copies of pageable memory on a stream. In small copies the calls take the time, not the bytes. */
-static void look_pageable_copies(struct findings *to, bool small)
+/* CS105 and CS127. In small copies the calls take the time, not the bytes. */
+static void report_pageable(struct findings *to, const struct tallies *streams, bool small)
 {
     enum { MANY_COPIES = 20, SMALL_BYTES = 64 << 10 };
-    const struct run *run = &to->of->run;
-    struct tallies streams = {0};
-    for (size_t i = 0; i < run->call_count; i++) {
-        const struct call *call = &run->calls[i];
-        const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
-        if (!work || !work_is_pageable(run, work)) continue;
-        struct tally *tally = tally_of(&streams, work->stream);
-        tally_add(tally, work->end - work->begin);
-        tally->sum[0] += (double)work->bytes;
-        tally->sum[1] += (double)(call->end - call->begin);
-    }
-    for (size_t s = 0; s < streams.count; s++) {
-        const struct tally *tally = &streams.rows[s];
+    rule_is(to, small ? "CS127" : "CS105");
+    for (size_t s = 0; s < streams->count; s++) {
+        const struct tally *tally = &streams->rows[s];
         const double mean = tally->sum[0] / (double)tally->times;
         if ((tally->times >= MANY_COPIES && mean <= SMALL_BYTES) != small) continue;
         finding(to, OF(STREAM, (uint32_t)tally->key), TIMES(tally->times),
@@ -103,10 +93,25 @@ static void look_pageable_copies(struct findings *to, bool small)
             small ? SHOWN(UNIT_BYTES, mean) : "", SHOWN(UNIT_NS, tally->total),
             SHOWN(UNIT_GBPS, tally->sum[0] / (double)tally->total), SHOWN(UNIT_NS, tally->sum[1]));
     }
+}
+
+void look_pageable(struct findings *to)
+{
+    const struct run *run = &to->of->run;
+    struct tallies streams = {0}; /* sum[0]: the copies' bytes; sum[1]: ns in their calls */
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
+        if (!work || !work_is_pageable(run, work)) continue;
+        struct tally *tally = tally_of(&streams, work->stream);
+        tally_add(tally, work->end - work->begin);
+        tally->sum[0] += (double)work->bytes;
+        tally->sum[1] += (double)(call->end - call->begin);
+    }
+    report_pageable(to, &streams, false);
+    report_pageable(to, &streams, true);
     tallies_free(&streams);
 }
-void look_pageable(struct findings *to) { look_pageable_copies(to, false); }
-void look_small_copies(struct findings *to) { look_pageable_copies(to, true); }
 
 /* --- memory --- */
 
