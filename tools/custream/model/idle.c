@@ -185,17 +185,7 @@ static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last,
 
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds)
 {
-    *idles = (struct idles){.devices = array_zeros(run->device_count, sizeof *idles->devices)};
-    for (size_t d = 0; d < run->device_count; d++)
-        idles->devices[d] = (struct span){INT64_MAX, INT64_MAX, 0};
-    for (size_t i = 0; i < run->work_count; i++) {
-        const struct work *work = &run->works[i];
-        struct span *span = &idles->devices[work_device(run, work)];
-        if (span->begin == INT64_MAX) span->begin = span->end = work->begin;
-        if (work->end <= span->end) continue;
-        span->busy += work->end - (work->begin > span->end ? work->begin : span->end);
-        span->end = work->end;
-    }
+    *idles = (struct idles){0};
     struct making m = {.idles = idles,
         .run = run,
         .holds = holds,

@@ -9,6 +9,7 @@
  * - run_settle() puts the tables in order and ties works to calls (settle.c).
  * - order_make() tells when each piece of work could have begun, what held it until then, and what
  * the host waited for (order.c).
+ * - usage_make() tells for how long each device and stream had work (usage.c).
  * - idles_make() tells when nothing ran on each device, and why (idle.c).
  *
  * A model that is made is only read. views.h answers questions about a settled run; unfinished.h
@@ -367,6 +368,24 @@ struct waits {
  * (call_waits()). The caller frees both. */
 void order_make(const struct run *run, struct hold **holds, struct waits *waits);
 
+/* --- how busy devices and streams were --- */
+
+/* The counts of streams at work that are told apart: 0, 1, 2, and 3 or more. */
+enum { AT_WORK = 4 };
+
+struct usage {
+    struct device_usage {         /* by index */
+        int64_t begin, end;       /* of the first and the last work; equal: there is none */
+        int64_t at_work[AT_WORK]; /* ns in between with 0, 1, 2, and 3 or more streams at work */
+        double stream_time;       /* the busy times of the device's streams, summed, in ns */
+    } *devices;
+    struct stream_usage {    /* by index */
+        int64_t busy, alone; /* ns; alone: no other stream of its device was at work */
+    } *streams;
+};
+
+void usage_make(struct usage *usage, const struct run *run);
+
 /* --- idle time --- */
 
 /* The activities, during a piece of idle time, of the thread that enqueued the next work. */
@@ -391,10 +410,6 @@ static inline uint32_t idle_thread(const struct run *run, const struct idle *idl
 struct idles {
     struct idle *rows; /* in order of device, then time */
     size_t count, capacity;
-    struct span { /* begin, end: of the first and the last work, equal if there is none; busy: ns in
-                     which any work ran */
-        int64_t begin, end, busy;
-    } *devices;
 };
 
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds);
@@ -405,6 +420,7 @@ struct model {
     struct run run;
     struct hold *holds; /* by work */
     struct waits waits;
+    struct usage usage;
     struct idles idles;
 };
 

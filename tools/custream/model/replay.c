@@ -12,40 +12,6 @@ static const double PINNED_RATE = 55;
 static const double FULL = 1.05;
 enum { LAUNCH_CALL_NS = 500, COPY_CALL_NS = 3000 };
 
-struct due {
-    int64_t at;
-    uint32_t node;
-};
-
-/* --- nodes that can begin, the earliest first --- */
-
-static bool is_before(struct due a, struct due b)
-{
-    return a.at != b.at ? a.at < b.at : a.node < b.node;
-}
-
-static void due_push(struct replay *r, struct due due)
-{
-    array_add(r->due, r->due_count, r->due_capacity, due);
-    size_t at = r->due_count - 1;
-    for (; at && is_before(due, r->due[(at - 1) / 2]); at = (at - 1) / 2)
-        r->due[at] = r->due[(at - 1) / 2];
-    r->due[at] = due;
-}
-
-static struct due due_pop(struct replay *r)
-{
-    const struct due first = r->due[0], last = r->due[--r->due_count];
-    size_t at = 0;
-    for (size_t child; (child = 2 * at + 1) < r->due_count; at = child) {
-        if (child + 1 < r->due_count && is_before(r->due[child + 1], r->due[child])) child++;
-        if (!is_before(r->due[child], last)) break;
-        r->due[at] = r->due[child];
-    }
-    r->due[at] = last;
-    return first;
-}
-
 /* --- room on the devices --- */
 
 enum { RUNNING = 128 };
@@ -229,8 +195,7 @@ static void node_ends(
             if (r->by) r->by[tie->to] = t;
         }
         if (--r->left[tie->to]) continue;
-        due_push(
-            r, (struct due){r->ready[tie->to] + before_of(r, &r->nodes[tie->to], change), tie->to});
+        due_push(&r->dues, r->ready[tie->to] + before_of(r, &r->nodes[tie->to], change), tie->to);
     }
 }
 
@@ -264,7 +229,7 @@ static bool node_begins(struct replay *r, struct play *play, uint32_t number, in
         const uint32_t device = work_device(r->run, work);
         const int64_t free = room_at(&play->rooms[device], work, fills, play->change->at_once, at);
         if (free > at && work->kind == WORK_KERNEL) {
-            due_push(r, (struct due){free, (uint32_t)r->node_count + device});
+            due_push(&r->dues, free, (uint32_t)r->node_count + device);
             return false;
         }
         end += free - at; /* copies take their turn as they come */
@@ -309,19 +274,18 @@ int64_t replay_length(struct replay *r, const struct change *change)
             r->left[i] -= is_dropped(r, &r->ties[t], change);
         r->ready[i] = r->begin;
         if (!r->left[i])
-            due_push(r,
-                (struct due){r->nodes[i].kind == NODE_CALL ? run->calls[r->nodes[i].subject].begin
-                                                           : r->begin,
-                    i});
+            due_push(&r->dues,
+                r->nodes[i].kind == NODE_CALL ? run->calls[r->nodes[i].subject].begin : r->begin,
+                i);
     }
-    while (r->due_count) {
-        const struct due due = due_pop(r);
-        if (due.node >= r->node_count) {
-            struct room *room = &rooms[due.node - r->node_count];
+    while (r->dues.count) {
+        const struct due due = due_pop(&r->dues);
+        if (due.number >= r->node_count) {
+            struct room *room = &rooms[due.number - r->node_count];
             while (room->first < room->end &&
                    node_begins(r, &play, room->waiting[room->first], due.at))
                 room->first++;
-        } else node_comes(r, &play, due.node, due.at);
+        } else node_comes(r, &play, due.number, due.at);
     }
     for (size_t d = 0; d < run->device_count; d++) free(rooms[d].waiting);
     free(rooms);
@@ -410,6 +374,6 @@ void replay_free(struct replay *r)
     free(r->first);
     free(r->ready);
     free(r->left);
-    free(r->due);
+    free(r->dues.rows);
     free(r);
 }

@@ -2,6 +2,7 @@
 #ifndef CS_MODEL_REPLAY_INSIDE_H
 #define CS_MODEL_REPLAY_INSIDE_H
 
+#include "tools/custream/model/due.h"
 #include "tools/custream/model/replay.h"
 
 enum node_kind { NODE_CALL, NODE_RETURN, NODE_WORK, NODE_HOST_FUNCTION, NODE_JOIN };
@@ -78,8 +79,7 @@ struct replay {
     uint32_t *by;   /* by node: the tie that held it longest; NONE. NULL: no path is asked for */
     uint32_t last;  /* the node that ended last */
     uint32_t *left;
-    struct due *due;
-    size_t due_count, due_capacity;
+    struct dues dues; /* nodes that can begin, and behind their numbers, devices with new room */
 };
 
 #endif

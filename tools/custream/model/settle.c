@@ -359,11 +359,13 @@ void model_settle(struct model *model)
     const struct run *run = &model->run;
     run_settle(&model->run);
     order_make(run, &model->holds, &model->waits);
+    usage_make(&model->usage, run);
     idles_make(&model->idles, run, model->holds);
 }
 
 void model_free(struct model *model)
 {
-    free_all(model->idles.rows, model->idles.devices, model->holds, model->waits.rows);
+    free_all(model->idles.rows, model->usage.devices, model->usage.streams, model->holds,
+        model->waits.rows);
     run_free(&model->run);
 }

@@ -90,20 +90,4 @@ uint32_t *legacy_domains(const struct run *run, size_t *count);
 /* Whether there was more than one context: then no call tells which one was current. */
 bool run_has_contexts(const struct run *run);
 
-/* The counts of streams at work that are told apart: 0, 1, 2, and 3 or more. */
-enum { AT_WORK = 4 };
-
-struct concurrency {
-    struct device_load {
-        int64_t at_work[AT_WORK]; /* ns with 0, 1, 2, and 3 or more streams at work */
-        double stream_time;       /* the busy times of the device's streams, summed, in ns */
-    } *devices;                   /* by index */
-    struct stream_load {
-        int64_t busy, alone; /* ns; alone: no other stream of its device was at work */
-    } *streams;              /* by index */
-};
-
-void concurrency_make(struct concurrency *concurrency, const struct run *run);
-void concurrency_free(struct concurrency *concurrency);
-
 #endif

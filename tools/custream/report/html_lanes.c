@@ -23,7 +23,7 @@ struct piece {
 struct lane {
     FILE *file;
     const struct model *of;
-    const struct span *span;
+    const struct device_usage *span; /* the time that the lane shows */
     char letter;
     struct piece *pieces;
     size_t count, capacity;
@@ -228,7 +228,7 @@ static void stream_lanes_put(struct lane *lane, const struct groups *by, size_t 
 
 static void device_put(FILE *file, const struct model *of, const struct groups *by, size_t device)
 {
-    const struct span *span = &of->idles.devices[device];
+    const struct device_usage *span = &of->usage.devices[device];
     struct lane lane = {.file = file, .of = of, .span = span};
     if (span->begin >= span->end) return;
     fprintf(file, "<h3>GPU %u ", of->run.devices[device].ordinal);

@@ -54,8 +54,8 @@ static const struct idle *longest_of(const struct model *of, const struct tally 
 
 static double share_of(const struct model *of, const struct tally *tally)
 {
-    const struct span *span = &of->idles.devices[longest_of(of, tally)->device];
-    return (double)tally->total / (double)(span->end - span->begin - span->busy);
+    const struct device_usage *device = &of->usage.devices[longest_of(of, tally)->device];
+    return (double)tally->total / (double)device->at_work[0];
 }
 
 /* --- by cause --- */

@@ -335,17 +335,12 @@ struct before {
     double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
 };
 
-static struct before before_first_work(const struct run *run, const struct span *device)
+static struct before before_first_work(const struct run *run, int64_t first)
 {
-    const int64_t first = device->begin;
-    bool no_works = false, no_calls = false; /* some are missing in that time */
-    for (size_t i = 0; i < run->loss_count; i++) {
-        const struct loss *loss = &run->losses[i];
-        if (loss->begin >= first || loss->end <= run->begin) continue;
-        no_works |= loss->no_times || loss->works;
-        no_calls |= loss->closed || loss->calls;
-    }
-    struct before before = {.ns = no_works ? NAN : (double)(first - run->begin), .no_call_ns = NAN};
+    struct periods no_works = periods_lost(run, works_lost, 0);
+    struct before before = {
+        .ns = periods_meet(&no_works, run->begin, first) ? NAN : (double)(first - run->begin),
+        .no_call_ns = NAN};
     struct tallies calls = {0};
     int64_t reached = run->begin,
             none = 0; /* reached: the latest end of a call so far; none: ns in no call */
@@ -362,27 +357,28 @@ static struct before before_first_work(const struct run *run, const struct span 
         before.times = (double)calls.rows[0].times;
         before.call_ns = (double)calls.rows[0].total;
     }
-    if (!no_calls) before.no_call_ns = (double)(none + first - reached);
+    if (!calls_miss(run, run->begin, first)) before.no_call_ns = (double)(none + first - reached);
     tallies_free(&calls);
+    free(no_works.rows);
     return before;
 }
 
-static void device_put(struct table *table, const struct model *of, uint32_t d,
-    const struct device_load *load, uint32_t works)
+static void device_put(struct table *table, const struct model *of, uint32_t d, uint32_t works)
 {
     const struct device *device = &of->run.devices[d];
-    const struct span *span = &of->idles.devices[d];
-    const double all = (double)(span->end - span->begin), busy = (double)span->busy;
-    const struct before before = before_first_work(&of->run, span);
+    const struct device_usage *is = &of->usage.devices[d];
+    const double all = (double)(is->end - is->begin), idle = (double)is->at_work[0],
+                 busy = all - idle;
+    const struct before before = before_first_work(&of->run, is->begin);
     TABLE_PUT(table, device_columns, CELL(device->ordinal),
         CELL(device->name ? text_in(&of->run, device->name) : NULL), CELL(all), CELL(busy),
-        CELL(share(busy, all)), CELL(all - busy), CELL(share(all - busy, all)),
-        CELL(share(load->stream_time, busy)), CELL(share((double)load->at_work[0], all)),
-        CELL(share((double)load->at_work[1], all)), CELL(share((double)load->at_work[2], all)),
-        CELL(share((double)load->at_work[3], all)), CELL(works), CELL(before.ns),
+        CELL(share(busy, all)), CELL(idle), CELL(share(idle, all)),
+        CELL(share(is->stream_time, busy)), CELL(share((double)is->at_work[0], all)),
+        CELL(share((double)is->at_work[1], all)), CELL(share((double)is->at_work[2], all)),
+        CELL(share((double)is->at_work[3], all)), CELL(works), CELL(before.ns),
         CELL(before.call ? text_in(&of->run, before.call) : NULL),
         CELL(before.call ? before.times : NAN), CELL(before.call ? before.call_ns : NAN),
-        CELL(before.no_call_ns), CELL(of->run.end - span->end));
+        CELL(before.no_call_ns), CELL(of->run.end - is->end));
 }
 
 /* Makes the table "devices". A device on which nothing ran has no row. */
@@ -391,15 +387,12 @@ static void device_table(struct report *report, const struct model *of)
     const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "devices", "The devices", device_columns);
     table->note = sample_note(report, run);
-    struct concurrency concurrency;
-    concurrency_make(&concurrency, run);
     for (uint32_t d = 0; d < run->device_count; d++) {
         uint32_t works = 0;
         for (size_t s = 0; s < run->stream_count; s++)
             if (run->streams[s].device == d) works += run->streams[s].works;
-        if (works) device_put(table, of, d, &concurrency.devices[d], works);
+        if (works) device_put(table, of, d, works);
     }
-    concurrency_free(&concurrency);
 }
 
 void section_run(struct report *report, const struct model *of)

@@ -81,7 +81,7 @@ static void computing_table(
     losses_add(devices, run, &loss, INT64_MAX, steady);
     for (uint32_t d = 0; d < run->device_count; d++) {
         const int64_t *ns = devices[d].ns;
-        if (of->idles.devices[d].begin < of->idles.devices[d].end)
+        if (of->usage.devices[d].begin < of->usage.devices[d].end)
             TABLE_PUT(table, computing_columns, CELL(run->devices[d].ordinal), CELL(ns[KERNELS]),
                 CELL(ns[UNKNOWN] - ns[KERNELS]), CELL(ns[COPIES] - ns[UNKNOWN]),
                 CELL(ns[GONE] - ns[COPIES]), CELL(steady->end - steady->begin - ns[GONE]));

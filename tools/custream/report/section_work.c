@@ -311,25 +311,22 @@ void section_streams(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "streams", "The streams", stream_columns);
-    struct concurrency concurrency;
     struct tallies tallies = {0};
     size_t unused = 0;
-    concurrency_make(&concurrency, run);
     for (uint32_t s = 0; s < run->stream_count; s++) {
-        const struct stream_load *load = &concurrency.streams[s];
+        const struct stream_usage *busy = &of->usage.streams[s];
         if (!run->streams[s].works) {
             unused += run->streams[s].known;
             continue;
         }
         struct tally *tally = tally_of(&tallies, s);
-        tally_add(tally, load->busy);
-        tally->sum[STREAM_ALONE] = (double)load->alone;
-        tally->sum[STREAM_OVERLAPPED] = (double)(load->busy - load->alone);
+        tally_add(tally, busy->busy);
+        tally->sum[STREAM_ALONE] = (double)busy->alone;
+        tally->sum[STREAM_OVERLAPPED] = (double)(busy->busy - busy->alone);
     }
     if (run_sample(run)) table->note = sample_note(report, run);
     else if (unused)
         table->note = report_text(report, "Without work, and not listed: %zu.", unused);
     tallies_put(report, of, &tallies, table, stream_own);
     table->shown = ROWS_SHOWN;
-    concurrency_free(&concurrency);
 }
