@@ -111,6 +111,10 @@ struct stream {
     uint32_t thread;
     int64_t begin, end;
     uint32_t works; /* how many pieces of work ran on the stream */
+    /* In a context, the legacy default stream (an even side) and the blocking streams (an odd one)
+     * wait for each other: what is on `side` for what is on `side ^ 1`. NONE: the stream is
+     * non-blocking, or its context is not known. */
+    uint32_t side;
 };
 
 /* A GPU, and what limits how much runs at once; 0: not known. `sm_`: on one multiprocessor. */
@@ -211,6 +215,7 @@ struct run {
     size_t callback_count, callback_capacity;
     struct stream *streams;
     size_t stream_count, stream_capacity;
+    size_t side_count; /* of streams: two for each context */
     struct device *devices;
     size_t device_count, device_capacity;
     struct thread *threads;

@@ -57,16 +57,12 @@ static struct point function_returns(
 /* The points that new work on a stream has before it, one for each kind of obstacle. */
 struct front {
     struct point own, event;
-    /* index of struct domain; NONE: the legacy stream orders nothing for the stream */
-    uint32_t context;
 };
 
-/* A context, in which the legacy default stream and blocking streams wait for each other. */
-struct domain {
-    struct side {
-        struct point front;
-        uint32_t value_stream; /* the stream on which front.value waits */
-    } legacy, blocking;
+/* What is on one side of the legacy default stream's order (struct stream's `side`). */
+struct side {
+    struct point front;
+    uint32_t value_stream; /* the stream on which front.value waits */
 };
 
 struct order {
@@ -74,8 +70,7 @@ struct order {
     struct hold *holds;
     struct waits *waits;
     struct front *fronts;
-    struct domain *domains;
-    size_t domain_count;
+    struct side *sides;
     struct {
         struct point all, blocking; /* of all streams, and of those that are not non-blocking */
     } *devices;
@@ -98,11 +93,8 @@ static struct point later(struct point a, struct point b)
 /* Returns what work on the stream has to wait for because of the legacy default stream. */
 static struct point barrier(const struct order *o, uint32_t stream)
 {
-    const struct front *front = &o->fronts[stream];
-    if (front->context == NONE) return nothing;
-    const struct domain *domain = &o->domains[front->context];
-    struct point p = o->run->streams[stream].origin == ORIGIN_LEGACY ? domain->blocking.front
-                                                                     : domain->legacy.front;
+    const uint32_t side = o->run->streams[stream].side;
+    struct point p = side == NONE ? nothing : o->sides[side ^ 1].front;
     if (p.at == INT64_MIN && !p.value.awaited) return nothing;
     p.cause = CAUSE_LEGACY;
     p.without_legacy = INT64_MIN;
@@ -114,14 +106,12 @@ static struct point barrier(const struct order *o, uint32_t stream)
  * blocking streams for those of the legacy default stream. */
 static void enqueue(struct order *o, uint32_t stream, struct point p)
 {
-    const struct front *front = &o->fronts[stream];
     const struct stream *is = &o->run->streams[stream];
     __typeof__(o->devices) device = &o->devices[is->device];
     device->all = later(device->all, p);
     if (!is->non_blocking) device->blocking = later(device->blocking, p);
-    if (front->context == NONE) return;
-    struct domain *domain = &o->domains[front->context];
-    struct side *side = is->origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
+    if (is->side == NONE) return;
+    struct side *side = &o->sides[is->side];
     if (side->value_stream == stream)
         side->front.value = no_value; /* p tells whether the value still holds the stream */
     if (!side->front.value.awaited) side->value_stream = p.value.awaited ? stream : NONE;
@@ -316,8 +306,8 @@ static void host_waits(struct order *o, uint32_t index)
         wait_considers(&p, front->event, call);
         if (stream->origin == ORIGIN_LEGACY) /* also a wait for the blocking streams */
             wait_considers(&p,
-                front->context == NONE ? o->devices[stream->device].blocking
-                                       : barrier(o, call->stream),
+                stream->side == NONE ? o->devices[stream->device].blocking
+                                     : barrier(o, call->stream),
                 call);
     } else if (call->what) wait_considers(&p, recorded(o, call), call);
     else
@@ -336,20 +326,16 @@ void order_make(const struct run *run, struct hold **holds, struct waits *waits)
         .holds = *holds = array_zeros(run->work_count, sizeof *o.holds),
         .waits = waits,
         .fronts = array_zeros(run->stream_count, sizeof *o.fronts),
+        .sides = array_zeros(run->side_count, sizeof *o.sides),
         .devices = array_zeros(run->device_count, sizeof *o.devices),
     };
     for (size_t i = 0; i < run->work_count; i++)
         o.holds[i] =
             (struct hold){run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, CAUSE_UNKNOWN};
-    uint32_t *of = legacy_domains(run, &o.domain_count);
-    o.domains = array_zeros(o.domain_count, sizeof *o.domains);
-    for (size_t d = 0; d < o.domain_count; d++)
-        o.domains[d] = (struct domain){{nothing, NONE}, {nothing, NONE}};
-    for (size_t s = 0; s < run->stream_count; s++)
-        o.fronts[s] = (struct front){nothing, nothing, of[s]};
+    for (size_t i = 0; i < run->side_count; i++) o.sides[i] = (struct side){nothing, NONE};
+    for (size_t s = 0; s < run->stream_count; s++) o.fronts[s] = (struct front){nothing, nothing};
     for (size_t d = 0; d < run->device_count; d++)
         o.devices[d].all = o.devices[d].blocking = nothing;
-    free(of);
     uint32_t work = 0, function = 0;
     for (uint32_t i = 0; i < run->call_count; i++) {
         const int64_t begin = run->calls[i].begin;
@@ -363,5 +349,5 @@ void order_make(const struct run *run, struct hold **holds, struct waits *waits)
         if (call_waits(&run->calls[i])) host_waits(&o, i);
     }
     numbers_free(&o.events);
-    free_all(o.records, o.domains, o.fronts, o.devices);
+    free_all(o.records, o.sides, o.fronts, o.devices);
 }

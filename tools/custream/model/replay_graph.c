@@ -105,23 +105,25 @@ uint32_t stream_tail(struct making *m, uint32_t stream)
     return all;
 }
 
+uint32_t side_of(const struct making *m, uint32_t stream)
+{
+    const uint32_t side = m->run->streams[stream].side;
+    return side != NONE && m->used[side] ? side : NONE;
+}
+
 uint32_t barrier_of(const struct making *m, uint32_t stream)
 {
-    const uint32_t domain = m->domain_of[stream];
-    if (domain == NONE) return NONE;
-    return is_legacy(m, stream) ? m->domains[domain].blocking : m->domains[domain].legacy;
+    const uint32_t side = side_of(m, stream);
+    return side == NONE ? NONE : m->sides[side ^ 1];
 }
 
 void lane_enqueue(struct making *m, uint32_t stream, struct lane *lane, uint32_t node)
 {
-    const uint32_t domain = m->domain_of[stream];
+    const uint32_t side = side_of(m, stream);
     lane->tail = node;
     lane->joined = false;
     lane->thread = m->calling;
-    if (domain == NONE) return;
-    struct sides *sides = &m->domains[domain];
-    uint32_t *side = is_legacy(m, stream) ? &sides->legacy : &sides->blocking;
-    *side = join_of(m, *side, node, TIE_STREAM);
+    if (side != NONE) m->sides[side] = join_of(m, m->sides[side], node, TIE_STREAM);
 }
 
 void devices_join(struct making *m)

@@ -27,10 +27,8 @@ struct making {
     uint32_t *lane_of; /* by stream: its first lane; NONE */
     struct lane *lanes;
     size_t lane_count, lane_capacity;
-    uint32_t *domain_of; /* by stream: its context; NONE */
-    struct sides {
-        uint32_t legacy, blocking; /* the last node of each side; NONE */
-    } *domains;
+    uint32_t *sides;       /* by side of the legacy default stream's order: the last node; NONE */
+    bool *used;            /* by side: something is on the legacy default stream */
     uint32_t *device_tail; /* by device: a node that ends when the work of all its `joined` lanes
                               has ended */
     uint32_t *thread_last; /* by thread: its last node; NONE */
@@ -64,6 +62,8 @@ struct lane *lane_get(struct making *m, uint32_t stream, uint32_t key);
 uint32_t lane_key(const struct making *m, const struct call *call, const struct work *work);
 /* Returns the tail of the stream's other lane for which work on this lane has to wait; NONE. */
 uint32_t lane_needed(struct making *m, uint32_t stream, uint32_t key);
+/* Returns the stream's side if the legacy default stream orders anything on it; NONE. */
+uint32_t side_of(const struct making *m, uint32_t stream);
 /* Whether the stream is a legacy default stream. */
 bool is_legacy(const struct making *m, uint32_t stream);
 /* Puts a node at the end of a lane, and tells the other side of the legacy default stream. */

@@ -334,7 +334,7 @@ static void record(struct making *m, const struct call *call, uint32_t call_node
         join_of(m, stream_tail(m, call->stream), barrier_of(m, call->stream), TIE_LEGACY);
     const uint32_t node = join_of(m, tail, call_node, TIE_RECORD);
     *numbers_at(&m->events, call->what, NONE) = node;
-    if (m->domain_of[call->stream] == NONE) return;
+    if (side_of(m, call->stream) == NONE) return;
     struct lane *lane = lane_get(m, call->stream, lane_key(m, call, NULL));
     lane_enqueue(m, call->stream, lane, node);
 }
@@ -415,20 +415,14 @@ static void ties_sort(struct replay *r)
 static void making_begin(struct making *m)
 {
     const struct run *run = m->run;
-    size_t domains;
     m->lane_of = array_none(run->stream_count);
-    m->domain_of = legacy_domains(run, &domains);
-    m->domains = array_zeros(domains, sizeof *m->domains);
-    for (size_t d = 0; d < domains; d++) m->domains[d] = (struct sides){NONE, NONE};
-    bool *used = array_zeros(domains, sizeof *used); /* something is on the legacy default stream */
+    m->sides = array_none(run->side_count);
+    m->used = array_zeros(run->side_count, sizeof *m->used);
     for (size_t i = 0; i < run->call_count; i++) {
         const uint32_t stream = run->calls[i].stream;
-        if (stream != NONE && m->domain_of[stream] != NONE && is_legacy(m, stream))
-            used[m->domain_of[stream]] = true;
+        if (stream == NONE || run->streams[stream].side == NONE || !is_legacy(m, stream)) continue;
+        m->used[run->streams[stream].side] = m->used[run->streams[stream].side ^ 1] = true;
     }
-    for (size_t s = 0; s < run->stream_count; s++)
-        if (m->domain_of[s] != NONE && !used[m->domain_of[s]]) m->domain_of[s] = NONE;
-    free(used);
     m->device_tail = array_none(run->device_count);
     m->thread_last = array_none(run->thread_count);
     m->thread_ended = array_zeros(run->thread_count, sizeof *m->thread_ended);
@@ -452,8 +446,8 @@ static void making_end(struct making *m)
     free(m->joins);
     free(m->lane_of);
     free(m->lanes);
-    free(m->domain_of);
-    free(m->domains);
+    free(m->sides);
+    free(m->used);
     free(m->device_tail);
     free(m->thread_last);
     free(m->in_row);

@@ -166,6 +166,43 @@ static void settle_events(struct run *run)
     numbers_free(&records);
 }
 
+/* --- sides of the legacy default stream --- */
+
+/* Returns, by device, the context of its work; 0: the trace names none; NONE: there are several
+ * contexts. A stream without work, but with a host function or a wait, belongs to this context. */
+static uint32_t *only_contexts(const struct run *run)
+{
+    uint32_t *only = array_zeros(run->device_count, sizeof *only);
+    const bool several = run_has_contexts(run);
+    for (size_t d = 0; d < run->device_count && several; d++) only[d] = NONE;
+    for (size_t s = 0; s < run->stream_count; s++) {
+        const struct stream *stream = &run->streams[s];
+        if (stream->context && !several)
+            only[stream->device] = only[stream->device] && only[stream->device] != stream->context
+                                       ? NONE
+                                       : stream->context;
+    }
+    return only;
+}
+
+static void settle_sides(struct run *run)
+{
+    struct numbers contexts = {0};
+    uint32_t *only = only_contexts(run);
+    for (size_t s = 0; s < run->stream_count; s++) {
+        struct stream *stream = &run->streams[s];
+        const uint32_t context = stream->context ? stream->context : only[stream->device];
+        stream->side = NONE;
+        if (!stream->known || stream->non_blocking || context == NONE) continue;
+        stream->side =
+            2 * *numbers_at(&contexts, key_of(stream->device, context), (uint32_t)contexts.count) +
+            (stream->origin != ORIGIN_LEGACY);
+    }
+    run->side_count = 2 * contexts.count;
+    numbers_free(&contexts);
+    free(only);
+}
+
 /* --- ranges --- */
 
 enum {
@@ -319,6 +356,7 @@ void run_settle(struct run *run)
     tie_works(run);
     set_sample_apart(run);
     settle_events(run);
+    settle_sides(run);
     run->thread_calls = GROUPS(run->thread_count, run->calls, run->call_count, thread);
     pauses_make(run);
     settle_devices(run);

@@ -11,8 +11,6 @@ struct queues {
     struct groups operations; /* the calls that are operations, by stream */
     uint32_t *done;           /* by stream: how many of its operations have ended */
     bool *ended;              /* by call: it is an operation that has ended */
-    uint32_t *domain;         /* by stream: its context (legacy_domains()) */
-    uint32_t *legacy;         /* by domain: the legacy default stream; NONE */
 };
 
 static uint32_t queue_length(const struct queues *q, uint32_t stream)
@@ -61,9 +59,7 @@ struct pass {
     /* the stream's operations whose calls returned up to `stream` (by stream) or `all` have ended
      */
     int64_t *stream, all;
-    struct {
-        bool legacy, blocking; /* an operation of these streams has ended */
-    } *domains;
+    bool *sides; /* by side of the legacy default stream's order: an operation there has ended */
 };
 
 /* Returns the graph of a launch whose nodes are shown one by one; 0: the nodes are not shown, or
@@ -100,14 +96,14 @@ static void host_shows(struct queues *q, struct pass *pass, const struct call *c
     if (call->stream == NONE && call->record != NONE) q->ended[call->record] = true;
 }
 
-static void pass_over(struct queues *q, size_t domains)
+static void pass_over(struct queues *q)
 {
     const struct run *run = q->run;
     const bool one = run->device_count < 2 && !run_has_contexts(run);
     struct pass pass = {.functions = host_functions_of(run),
         .stream = array_zeros(run->stream_count, sizeof *pass.stream),
         .all = INT64_MIN,
-        .domains = array_zeros(domains, sizeof *pass.domains)};
+        .sides = array_zeros(run->side_count, sizeof *pass.sides)};
     for (size_t s = 0; s < run->stream_count; s++) pass.stream[s] = INT64_MIN;
     for (size_t i = 0; i < run->call_count; i++) {
         const uint32_t graph = graph_of_nodes(run, &run->calls[i]);
@@ -118,36 +114,30 @@ static void pass_over(struct queues *q, size_t domains)
         const struct call *call = &run->calls[i];
         host_shows(q, &pass, call, one);
         if (!is_operation(call)) continue;
-        const uint32_t domain = q->domain[call->stream];
-        const bool legacy = domain != NONE && q->legacy[domain] == call->stream;
+        const uint32_t side = run->streams[call->stream].side;
         if (!q->ended[i] && call->end > pass.stream[call->stream] && call->end > pass.all &&
-            !(domain != NONE &&
-                (legacy ? pass.domains[domain].blocking : pass.domains[domain].legacy)) &&
-            !is_shown(run, &pass, i))
+            (side == NONE || !pass.sides[side ^ 1]) && !is_shown(run, &pass, i))
             continue;
         q->ended[i] = true;
         q->done[call->stream]++;
         pass.stream[call->stream] = INT64_MAX; /* all before it have ended */
-        if (domain != NONE)
-            *(legacy ? &pass.domains[domain].legacy : &pass.domains[domain].blocking) = true;
+        if (side != NONE) pass.sides[side] = true;
         if (call_kind(call) == CS_KIND_WAIT && call->record != NONE) q->ended[call->record] = true;
     }
     numbers_free(&pass.nodes);
-    free_all(pass.functions, pass.stream, pass.domains);
+    free_all(pass.functions, pass.stream, pass.sides);
 }
 
 /* --- operations that nothing holds --- */
 
+/* Returns a stream, from number `from` on, for which the stream's first unfinished operation waits
+ * in the order of the legacy default stream; NONE. */
 static uint32_t queue_legacy(const struct queues *q, uint32_t stream, uint32_t from)
 {
-    const uint32_t domain = q->domain[stream], head = queue_head(q, stream);
-    if (domain == NONE || q->legacy[domain] == NONE) return NONE;
-    const uint32_t legacy = q->legacy[domain];
-    if (stream != legacy)
-        return from <= legacy && queue_is_open(q, legacy) && queue_head(q, legacy) < head ? legacy
-                                                                                          : NONE;
-    for (uint32_t s = from; s < q->run->stream_count; s++)
-        if (q->domain[s] == domain && s != stream && queue_is_open(q, s) && queue_head(q, s) < head)
+    const struct stream *streams = q->run->streams;
+    const uint32_t side = streams[stream].side, head = queue_head(q, stream);
+    for (uint32_t s = from; side != NONE && s < q->run->stream_count; s++)
+        if (streams[s].side == (side ^ 1) && queue_is_open(q, s) && queue_head(q, s) < head)
             return s;
     return NONE;
 }
@@ -171,22 +161,16 @@ static bool is_over(const struct queues *q, uint32_t stream)
 
 static void queues_make(struct queues *q, const struct run *run)
 {
-    size_t domains;
     *q = (struct queues){.run = run,
         .done = array_zeros(run->stream_count, sizeof *q->done),
-        .ended = array_zeros(run->call_count, sizeof *q->ended),
-        .domain = legacy_domains(run, &domains)};
+        .ended = array_zeros(run->call_count, sizeof *q->ended)};
     uint32_t *stream_of = array_none(run->call_count);
     for (uint32_t i = 0; i < run->call_count; i++)
         if (is_operation(&run->calls[i])) stream_of[i] = run->calls[i].stream;
     q->operations =
         groups_make(run->stream_count, stream_of, run->call_count, sizeof *stream_of, 0);
     free(stream_of);
-    q->legacy = array_none(domains);
-    for (uint32_t s = 0; s < run->stream_count; s++)
-        if (q->domain[s] != NONE && run->streams[s].origin == ORIGIN_LEGACY)
-            q->legacy[q->domain[s]] = s;
-    pass_over(q, domains);
+    pass_over(q);
     for (uint32_t i = 0; i < run->call_count; i++) {
         const uint32_t s = run->calls[i].stream;
         if (!is_operation(&run->calls[i]) || q->ended[i] || queue_head(q, s) != i || !is_over(q, s))
@@ -245,8 +229,8 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
         const struct stream *other = &q->run->streams[s];
         perhaps |= other->known && !other->non_blocking && own->device == other->device &&
                    (own->origin == ORIGIN_LEGACY) != (other->origin == ORIGIN_LEGACY) &&
-                   (q->domain[s] == NONE || q->domain[row->stream] == NONE) &&
-                   queue_is_open(q, s) && queue_head(q, s) < row->call;
+                   (other->side == NONE || own->side == NONE) && queue_is_open(q, s) &&
+                   queue_head(q, s) < row->call;
     }
     switch (call_kind(call)) {
     case CS_KIND_WAIT:
@@ -350,7 +334,7 @@ void unfinished_make(struct unfinished *u, const struct run *run)
     free_all(w.marks, w.path);
     qsort(u->streams, u->count, sizeof *u->streams, by_circle_and_call);
     rows_index(u);
-    free_all(q.done, q.ended, q.domain, q.legacy);
+    free_all(q.done, q.ended);
     groups_free(&q.operations);
 }
 

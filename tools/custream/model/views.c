@@ -312,7 +312,7 @@ void thread_ranges_free(struct thread_ranges *ranges)
     *ranges = (struct thread_ranges){0};
 }
 
-/* --- domains --- */
+/* --- contexts --- */
 
 bool run_has_contexts(const struct run *run)
 {
@@ -327,37 +327,4 @@ bool run_has_contexts(const struct run *run)
         primary |= call->call == CS_CALL_cuDevicePrimaryCtxRetain;
     }
     return made + primary > 1;
-}
-
-/* Returns, by device, the context of its work; 0: the trace names none; NONE: there are several
- * contexts. A stream without work, but with a host function or a wait, belongs to this context. */
-static uint32_t *only_contexts(const struct run *run)
-{
-    uint32_t *only = array_zeros(run->device_count, sizeof *only);
-    const bool several = run_has_contexts(run);
-    for (size_t d = 0; d < run->device_count && several; d++) only[d] = NONE;
-    for (size_t s = 0; s < run->stream_count; s++) {
-        const struct stream *stream = &run->streams[s];
-        if (stream->context && !several)
-            only[stream->device] = only[stream->device] && only[stream->device] != stream->context
-                                       ? NONE
-                                       : stream->context;
-    }
-    return only;
-}
-
-uint32_t *legacy_domains(const struct run *run, size_t *count)
-{
-    struct numbers contexts = {0};
-    uint32_t *only = only_contexts(run), *of = array_none(run->stream_count);
-    for (size_t s = 0; s < run->stream_count; s++) {
-        const struct stream *stream = &run->streams[s];
-        const uint32_t context = stream->context ? stream->context : only[stream->device];
-        if (!stream->known || stream->non_blocking || context == NONE) continue;
-        of[s] = *numbers_at(&contexts, key_of(stream->device, context), (uint32_t)contexts.count);
-    }
-    *count = contexts.count;
-    numbers_free(&contexts);
-    free(only);
-    return of;
 }

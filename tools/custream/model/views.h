@@ -82,11 +82,6 @@ uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *r
     int64_t at, int64_t *until);
 void thread_ranges_free(struct thread_ranges *ranges);
 
-/* Returns, by stream, the number of its context; NONE: the stream is non-blocking, or its context
- * is not known. In one context, the legacy default stream and the blocking streams wait for each
- * other. *count: how many contexts. The caller frees the array. */
-uint32_t *legacy_domains(const struct run *run, size_t *count);
-
 /* Whether there was more than one context: then no call tells which one was current. */
 bool run_has_contexts(const struct run *run);
 

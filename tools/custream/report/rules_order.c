@@ -53,16 +53,13 @@ void look_legacy(struct findings *to)
     const struct run *run = &to->of->run;
     struct held held = {0};
     uint32_t legacy = NONE;
-    size_t unused;
     for (uint32_t i = 0; i < run->work_count; i++) held_add(&held, to->of, i, CAUSE_LEGACY);
     if (!held.times) return;
-    uint32_t *domains = legacy_domains(run, &unused);
+    const uint32_t side = run->streams[run->calls[run->works[held.work].call].stream].side;
     for (uint32_t s = 0; s < run->stream_count; s++)
-        if (run->streams[s].origin == ORIGIN_LEGACY &&
-            domains[s] == domains[run->calls[run->works[held.work].call].stream] &&
+        if (run->streams[s].side == (side & ~UINT32_C(1)) &&
             (run->streams[s].works || legacy == NONE))
             legacy = s;
-    free(domains);
     if (legacy != NONE)
         held_report(to, &held, OF(STREAM, legacy), "work waited because of it alone");
 }
