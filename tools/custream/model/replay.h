@@ -65,10 +65,11 @@ struct change {
 
 struct replay;
 
-/* Makes the graph of a settled run. NULL: too much of the work has no call in the trace. */
-struct replay *replay_make(const struct run *run, const struct hold *holds);
+/* Makes the graph of a run. NULL: GPU times are missing, or too much of the work has no call in the
+ * trace. */
+struct replay *replay_make(const struct model *of);
 /* Makes the graph of the same run with split streams. */
-struct replay *replay_split(const struct replay *whole, const struct hold *holds, enum split split);
+struct replay *replay_split(const struct replay *whole, enum split split);
 void replay_free(struct replay *replay);
 
 /* The parts of the longest path of a run. `subject` is the index of a call, a piece of work or a

@@ -20,7 +20,6 @@ struct making {
     struct replay *replay;
     const struct replay *whole; /* the graph without a split; NULL: this graph has no split */
     const struct run *run;
-    const struct hold *holds;
     enum split split;
     int64_t *joins; /* by a JOIN's subject: the join's end in the trace */
     size_t join_count, join_capacity;

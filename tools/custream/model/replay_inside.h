@@ -61,6 +61,7 @@ struct tie {
 
 struct replay {
     const struct run *run;
+    const struct hold *holds;
     struct node *nodes;
     size_t node_count, node_capacity;
     struct tie *ties;

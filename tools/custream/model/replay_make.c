@@ -87,7 +87,7 @@ static void call_works(struct making *m, const struct call *call, uint32_t call_
     const size_t lane_at = (size_t)(lane - m->lanes);
     for (uint32_t i = 0; i < call->works; i++) {
         const uint32_t index = run->works_of[call->work + i];
-        const struct hold *hold = &m->holds[index];
+        const struct hold *hold = &m->replay->holds[index];
         const bool inner = call->works > 1 && hold->cause == CAUSE_GRAPH_EDGE &&
                            hold->blocker != NONE && m->replay->node_of[hold->blocker] != NONE;
         const struct earlier edge = {inner ? m->replay->node_of[hold->blocker] : NONE, TIE_GRAPH};
@@ -532,15 +532,11 @@ static void threads_count(struct replay *r)
 
 /* Makes the graph. `whole`: the run's graph without a split; NULL: this graph has no split. */
 static struct replay *make(
-    const struct run *run, const struct replay *whole, const struct hold *holds, enum split split)
+    const struct run *run, const struct hold *holds, const struct replay *whole, enum split split)
 {
-    struct making m = {.replay = array_zeros(1, sizeof *m.replay),
-        .whole = whole,
-        .run = run,
-        .holds = holds,
-        .split = split};
-    struct replay *r = m.replay;
-    *r = (struct replay){.run = run, .begin = INT64_MAX, .end = INT64_MIN};
+    struct replay *r = array_zeros(1, sizeof *r);
+    struct making m = {.replay = r, .whole = whole, .run = run, .split = split};
+    *r = (struct replay){.run = run, .holds = holds, .begin = INT64_MAX, .end = INT64_MIN};
     window_choose(r);
     const size_t calls = r->call_end - r->call_begin, room = calls * 9 / 4 + 64;
     r->node_of = array_none(run->work_count);
@@ -559,12 +555,12 @@ static struct replay *make(
     return NULL;
 }
 
-struct replay *replay_make(const struct run *run, const struct hold *holds)
+struct replay *replay_make(const struct model *of)
 {
-    return make(run, NULL, holds, SPLIT_NONE);
+    return run_has_times(&of->run) ? make(&of->run, of->holds, NULL, SPLIT_NONE) : NULL;
 }
 
-struct replay *replay_split(const struct replay *whole, const struct hold *holds, enum split split)
+struct replay *replay_split(const struct replay *whole, enum split split)
 {
-    return make(whole->run, whole, holds, split);
+    return make(whole->run, whole->holds, whole, split);
 }

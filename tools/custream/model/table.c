@@ -60,6 +60,16 @@ double table_number(const struct table *table, size_t row, const char *column)
     return cell ? cell->number : NAN;
 }
 
+double table_sum(const struct table *table, const char *column)
+{
+    double sum = table ? 0 : NAN;
+    for (size_t row = 0; table && row < table->row_count; row++) {
+        const double one = table_number(table, row, column);
+        if (!isnan(one)) sum += one;
+    }
+    return sum;
+}
+
 const char *cell_show(char out[SHOWN_MAX], const struct column *column, const struct cell *cell)
 {
     if (column->unit != UNIT_TEXT) return value_show(out, column->unit, cell->number);

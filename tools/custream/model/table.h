@@ -60,6 +60,8 @@ const struct table *report_find(
 /* Return a cell's value by its column's key; "" or NAN: no such table (NULL), row or column. */
 const char *table_text(const struct table *table, size_t row, const char *column);
 double table_number(const struct table *table, size_t row, const char *column);
+/* Returns the sum of a column's known numbers; NAN: no such table (NULL). */
+double table_sum(const struct table *table, const char *column);
 /* Returns a cell's text (NULL: ""), or its number as value_show() writes it into `out`. */
 const char *cell_show(char out[SHOWN_MAX], const struct column *column, const struct cell *cell);
 /* Returns how many rows text and HTML show. */

@@ -172,10 +172,10 @@ int64_t unchanged_length(struct replay *replay)
     return llabs(fit - recorded) < llabs(fill - recorded) ? fit : fill;
 }
 
-bool gain_of(struct gain *gain, struct replay *replay, const struct hold *holds,
-    const struct change *change, enum split split)
+bool gain_of(
+    struct gain *gain, struct replay *replay, const struct change *change, enum split split)
 {
-    struct replay *own = split == SPLIT_NONE ? NULL : replay_split(replay, holds, split);
+    struct replay *own = split == SPLIT_NONE ? NULL : replay_split(replay, split);
     if (split != SPLIT_NONE && !own) return false;
     struct change now = *change;
     gain->low = replay_unchanged(replay, false) - replay_length(own ?: replay, &now);

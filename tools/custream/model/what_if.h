@@ -35,7 +35,7 @@ struct gain {
 };
 /* Plays the run with the change. `replay`: the run without a split. False: the run cannot be played
  * with this split. */
-bool gain_of(struct gain *gain, struct replay *replay, const struct hold *holds,
-    const struct change *change, enum split split);
+bool gain_of(
+    struct gain *gain, struct replay *replay, const struct change *change, enum split split);
 
 #endif

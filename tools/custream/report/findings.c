@@ -124,7 +124,7 @@ static struct gain priced(struct findings *to, const struct subject *place, cons
         what.change.place = place->number;
         what.change.from = to->steady.begin;
         what.change.to = to->steady.end;
-        gain_of(&gain, to->replay, to->of->holds, &what.change, what.split);
+        gain_of(&gain, to->replay, &what.change, what.split);
     }
     what_if_free(&what);
     return gain;
@@ -271,7 +271,7 @@ static double gain_together(const struct findings *found)
     }
     all.change.from = found->steady.begin;
     all.change.to = found->steady.end;
-    if (found->replay) gain_of(&gain, found->replay, found->of->holds, &all.change, all.split);
+    if (found->replay) gain_of(&gain, found->replay, &all.change, all.split);
     double most = (double)gain.high; /* at least the gain of each further experiment */
     for (size_t i = 0; i < found->count; i++)
         if (found->rows[i].high > most) most = found->rows[i].high;
@@ -314,8 +314,7 @@ void section_findings(struct report *report, const struct model *of)
 {
     struct findings found = {.of = of, .report = report};
     found.steady = steady_told(report, &of->run);
-    if (run_has_times(&of->run) && of->run.work_count)
-        found.replay = replay_make(&of->run, of->holds);
+    if (of->run.work_count) found.replay = replay_make(of);
     found.worth = WORTH_SHARE * (double)(found.steady.end - found.steady.begin);
     for (int last = 0; last < 2; last++)
         for (const struct rule *rule = rules; rule < rules + rule_count; rule++) {

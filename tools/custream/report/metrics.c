@@ -28,17 +28,6 @@ static const struct column columns[] = {
     {"value", "value", UNIT_COUNT, 0, 0},
 };
 
-/* Returns the sum of a column's known numbers; NAN: no such table. */
-static double table_sum(const struct table *table, const char *column)
-{
-    double sum = table ? 0 : NAN;
-    for (size_t row = 0; table && row < table->row_count; row++) {
-        const double one = table_number(table, row, column);
-        if (!isnan(one)) sum += one;
-    }
-    return sum;
-}
-
 static double spans(const struct report *report)
 {
     const double span = table_sum(report_find(report, "devices"), "span_ns");

@@ -119,20 +119,12 @@ void look_full(struct findings *to)
 void look_host(struct findings *to)
 {
     const struct run *run = &to->of->run;
-    struct tallies calls = {0};
-    int64_t took = 0;
-    if (is_found(to) || !run->work_count) return;
-    for (size_t i = 0; i < run->call_count; i++) {
-        const int64_t length = run->calls[i].end - run->calls[i].begin;
-        tally_add(tally_of(&calls, run->calls[i].name), length);
-        took += length;
-    }
-    tallies_sort(&calls);
-    if (calls.count)
-        finding(to, OF(DEVICE, run->streams[run->works[0].stream].device), TIMES(run->call_count),
-            "calls took %s, of which %s %s; the rest is the program's own code between them",
-            SHOWN(UNIT_NS, took), text_in(run, (text)calls.rows[0].key),
-            SHOWN(UNIT_NS, calls.rows[0].total));
+    const struct table *calls = report_find(to->report, "calls"); /* the longest total first */
+    if (is_found(to) || !run->work_count || !calls->row_count) return;
+    finding(to, OF(DEVICE, run->streams[run->works[0].stream].device), TIMES(run->call_count),
+        "calls took %s, of which %s %s; the rest is the program's own code between them",
+        SHOWN(UNIT_NS, table_sum(calls, "total_ns")), table_text(calls, 0, "call"),
+        SHOWN(UNIT_NS, table_number(calls, 0, "total_ns")));
     /* If the gain is far above this idle time, most of it lies before or behind the GPU's work. */
     int64_t idle = 0; /* the GPU's idle time that the host or the launch's way to the GPU caused */
     for (size_t i = 0; i < to->of->idles.count; i++) {
@@ -142,5 +134,4 @@ void look_host(struct findings *to)
             idle += row->end - row->begin;
     }
     if (is_found(to) && to->rows[to->count - 1].high > 2 * (double)idle) to->count--;
-    tallies_free(&calls);
 }

@@ -73,19 +73,18 @@ static void row_fill(
 
 void section_critical_path(struct report *report, const struct model *of)
 {
-    struct replay *replay = run_has_times(&of->run) ? replay_make(&of->run, of->holds) : NULL;
+    struct replay *replay = replay_make(of);
     struct path path = {.run = &of->run};
     struct table *table =
         TABLE_NEW(report, "critical_path", "The longest path of the run", columns);
     table->none = "Absent: the run cannot be replayed, as GPU times or calls are missing";
     table->shown = 20;
     if (replay) replay_path(replay, step_add, &path);
-    int64_t all = 0;
-    for (size_t i = 0; i < path.rows.count; i++) all += path.rows.rows[i].total;
     tallies_put(report, of, &path.rows, table, row_fill);
+    const double all = table_sum(table, "path_ns");
     for (size_t row = 0; row < table->row_count; row++) {
         struct cell *cells = &table->cells[row * table->column_count];
-        cells[SHARE].number = cells[3].number / (double)all;
+        cells[SHARE].number = cells[3].number / all;
     }
     replay_free(replay);
 }

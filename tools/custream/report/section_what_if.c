@@ -21,7 +21,7 @@ static bool row_put(struct table *table, const struct model *of, struct replay *
     const double scale = replay_scale(replay), recorded = scale * (double)replay_recorded(replay);
     bool good = what_if_read(&what, &of->run, words, error);
     if (!good) complain(command, "--what-if='%.100s': %s", words, error);
-    else if (gain_of(&gain, replay, of->holds, &what.change, what.split))
+    else if (gain_of(&gain, replay, &what.change, what.split))
         TABLE_PUT(table, columns, CELL(words), CELL(recorded), CELL(gain.low), CELL(gain.high),
             CELL((double)gain.high / recorded), CELL(scale * (double)unchanged_length(replay)),
             CELL(scale * (double)replay_unexplained(replay)));
@@ -32,7 +32,7 @@ static bool row_put(struct table *table, const struct model *of, struct replay *
 bool section_what_if(struct report *report, const struct model *of, const char *command,
     const char *const *changes, size_t count)
 {
-    struct replay *replay = run_has_times(&of->run) ? replay_make(&of->run, of->holds) : NULL;
+    struct replay *replay = replay_make(of);
     struct table *table =
         TABLE_NEW(report, "what_if", "What the run would take with a change", columns);
     bool good = true;
