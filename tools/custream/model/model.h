@@ -419,6 +419,18 @@ struct idles {
 
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds);
 
+/* --- the steady part --- */
+
+/* The part of a run in which it repeats its work, without what comes before and behind. Of the
+ * kernels and graphs that ran ten times, the one that took most time is chosen. The steady part is
+ * its longest series without a pause (longer than 50 ms). If none is chosen, the steady part is
+ * from the first call that makes work to the end of all work. */
+struct steady {
+    int64_t begin, end;
+    text kernel; /* the chosen kernel or graph; 0: none */
+};
+struct steady steady_part(const struct run *run);
+
 /* --- the whole model --- */
 
 struct model {
@@ -427,6 +439,7 @@ struct model {
     struct waits waits;
     struct usage usage;
     struct idles idles;
+    struct steady steady;
 };
 
 void model_init(struct model *model);

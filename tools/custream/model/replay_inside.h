@@ -61,7 +61,7 @@ struct tie {
 
 struct replay {
     const struct run *run;
-    const struct hold *holds;
+    const struct model *of;
     struct node *nodes;
     size_t node_count, node_capacity;
     struct tie *ties;

@@ -87,7 +87,7 @@ static void call_works(struct making *m, const struct call *call, uint32_t call_
     const size_t lane_at = (size_t)(lane - m->lanes);
     for (uint32_t i = 0; i < call->works; i++) {
         const uint32_t index = run->works_of[call->work + i];
-        const struct hold *hold = &m->replay->holds[index];
+        const struct hold *hold = &m->replay->of->holds[index];
         const bool inner = call->works > 1 && hold->cause == CAUSE_GRAPH_EDGE &&
                            hold->blocker != NONE && m->replay->node_of[hold->blocker] != NONE;
         const struct earlier edge = {inner ? m->replay->node_of[hold->blocker] : NONE, TIE_GRAPH};
@@ -464,7 +464,7 @@ static void making_end(struct making *m)
 static void window_choose(struct replay *r)
 {
     const struct run *run = r->run;
-    const struct steady steady = steady_part(run);
+    const struct steady steady = r->of->steady;
     r->call_end = (uint32_t)run->call_count;
     r->scale = 1;
     if (run->call_count <= MOST_CALLS) return;
@@ -531,12 +531,12 @@ static void threads_count(struct replay *r)
 }
 
 /* Makes the graph. `whole`: the run's graph without a split; NULL: this graph has no split. */
-static struct replay *make(
-    const struct run *run, const struct hold *holds, const struct replay *whole, enum split split)
+static struct replay *make(const struct model *of, const struct replay *whole, enum split split)
 {
+    const struct run *run = &of->run;
     struct replay *r = array_zeros(1, sizeof *r);
     struct making m = {.replay = r, .whole = whole, .run = run, .split = split};
-    *r = (struct replay){.run = run, .holds = holds, .begin = INT64_MAX, .end = INT64_MIN};
+    *r = (struct replay){.of = of, .run = run, .begin = INT64_MAX, .end = INT64_MIN};
     window_choose(r);
     const size_t calls = r->call_end - r->call_begin, room = calls * 9 / 4 + 64;
     r->node_of = array_none(run->work_count);
@@ -557,10 +557,10 @@ static struct replay *make(
 
 struct replay *replay_make(const struct model *of)
 {
-    return run_has_times(&of->run) ? make(&of->run, of->holds, NULL, SPLIT_NONE) : NULL;
+    return run_has_times(&of->run) ? make(of, NULL, SPLIT_NONE) : NULL;
 }
 
 struct replay *replay_split(const struct replay *whole, enum split split)
 {
-    return make(whole->run, whole->holds, whole, split);
+    return make(whole->of, whole, split);
 }

@@ -399,6 +399,7 @@ void model_settle(struct model *model)
     order_make(run, &model->holds, &model->waits);
     usage_make(&model->usage, run);
     idles_make(&model->idles, run, model->holds);
+    model->steady = steady_part(run);
 }
 
 void model_free(struct model *model)

@@ -52,16 +52,6 @@ bool call_allocates(const struct run *run, const struct call *call);
  * it. */
 bool call_frees(const struct run *run, const struct call *call);
 
-/* The part of a run in which it repeats its work, without what comes before and behind. Of the
- * kernels and graphs that ran ten times, the one that took most time is chosen. The steady part is
- * its longest series without a pause (longer than 50 ms). If none is chosen, the steady part is
- * from the first call that makes work to the end of all work. */
-struct steady {
-    int64_t begin, end;
-    text kernel; /* the chosen kernel or graph; 0: none */
-};
-struct steady steady_part(const struct run *run);
-
 /* The ranges of each thread, as a stack: which one encloses which. The process's ranges stand
  * behind those of the threads, as if run->thread_count were a thread. Ranges need not nest: a
  * range's parent may end before the range does. */

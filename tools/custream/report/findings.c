@@ -313,7 +313,7 @@ static const char *note_of(struct findings *found)
 void section_findings(struct report *report, const struct model *of)
 {
     struct findings found = {.of = of, .report = report};
-    found.steady = steady_told(report, &of->run);
+    found.steady = of->steady;
     if (of->run.work_count) found.replay = replay_make(of);
     found.worth = WORTH_SHARE * (double)(found.steady.end - found.steady.begin);
     for (int last = 0; last < 2; last++)

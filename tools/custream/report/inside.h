@@ -19,9 +19,6 @@ section section_run, section_idle, section_host, section_streams, section_work, 
 void section_steady(struct report *report, const struct model *of, const struct steady *steady,
     const struct repeats *ranges, const char *range);
 
-/* Returns the steady part as the table "steady" tells it; without GPU work, the run. */
-struct steady steady_told(const struct report *report, const struct run *run);
-
 /* Adds the table "what_if": what the run would take with each of these changes. False: one of the
  * changes cannot be made; the message has been printed in `command`'s name. */
 bool section_what_if(struct report *report, const struct model *of, const char *command,

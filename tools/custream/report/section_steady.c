@@ -89,15 +89,6 @@ static void computing_table(
     free(devices);
 }
 
-struct steady steady_told(const struct report *report, const struct run *run)
-{
-    const struct table *table = report_find(report, "steady");
-    const int64_t begin = run->begin + (int64_t)fmax(table_number(table, 0, "begin_ns"), 0);
-    return table->row_count
-               ? (struct steady){begin, begin + (int64_t)table_number(table, 0, "steady_ns"), 0}
-               : (struct steady){run->begin, run->end, 0};
-}
-
 void section_steady(struct report *report, const struct model *of, const struct steady *steady,
     const struct repeats *ranges, const char *range)
 {

@@ -310,7 +310,7 @@ void section_steps(struct report *report, const struct model *of)
     struct table *table = TABLE_NEW(report, "steps", "The steps that repeat", step_columns);
     struct steps steps = {.run = run,
         .report = report,
-        .steady = steady_part(run),
+        .steady = of->steady,
         .reader = {run, &of->idles, array_zeros(run->device_count + 1, sizeof(size_t))},
         .levels = array_zeros(run->range_count, sizeof(uint32_t))};
     size_t *device_idles = steps.reader.device_idles;
