@@ -20,7 +20,6 @@ struct making {
     struct idles *idles;
     const struct run *run;
     const struct hold *holds;
-    struct thread_ranges ranges;
     uint32_t *streams_used; /* by device */
     uint32_t queues;        /* between the host and each device */
     int64_t *ended;         /* the latest end of the thread's calls up to this one, by place in
@@ -100,8 +99,7 @@ static void add_host(struct making *m, const struct idle *like, int64_t begin, i
 {
     while (begin < end) {
         int64_t until = end;
-        const uint32_t range =
-            thread_range_at(&m->ranges, m->run, idle_thread(m->run, like), begin, &until);
+        const uint32_t range = thread_range_at(m->run, idle_thread(m->run, like), begin, &until);
         if (until > end) until = end;
         const bool known = call != NONE || !periods_have(&m->no_calls, begin, &until);
         add_row(m, (struct idle){begin, until, like->next, like->device, CAUSE_HOST,
@@ -203,7 +201,6 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
             if (i > calls->begins[thread] && m.ended[i - 1] > m.ended[i])
                 m.ended[i] = m.ended[i - 1];
         }
-    thread_ranges_make(&m.ranges, run);
     for (uint32_t d = 0; d < run->device_count; d++) {
         int64_t until = 0;
         uint32_t last = NONE;
@@ -216,6 +213,5 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
             last = i;
         }
     }
-    thread_ranges_free(&m.ranges);
     free_all(m.streams_used, m.no_works.rows, m.no_calls.rows, m.ended);
 }

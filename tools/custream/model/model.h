@@ -202,6 +202,15 @@ struct part {
     bool recovered;          /* the totals do not count what came after the last flush */
 };
 
+/* The ranges of each thread, as a stack: which one encloses which. The process's ranges stand
+ * behind those of the threads, as if run->thread_count were a thread. Ranges need not nest: a
+ * range's parent may end before the range does. */
+struct thread_ranges {
+    struct groups by_thread;
+    uint32_t *parent; /* by place in by_thread.members: the place of the enclosing range; NONE */
+    int64_t *latest;  /* likewise: the latest end of the range, its parent, and so on */
+};
+
 struct run {
     struct call *calls;
     size_t call_count, call_capacity;
@@ -234,6 +243,7 @@ struct run {
     size_t part_count, part_capacity; /* one part for each file; in order once the run is settled */
     uint32_t *works_of; /* works by call: works_of[call->work .. call->work + call->works) */
     struct groups thread_calls; /* calls by thread */
+    struct thread_ranges thread_ranges;
     struct texts texts;
     int64_t base;           /* wall clock of time 0, in ns since 1970 */
     int64_t begin, end;     /* begin of the first thing in the run, end of the last */

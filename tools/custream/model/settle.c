@@ -358,6 +358,7 @@ void run_settle(struct run *run)
     settle_events(run);
     settle_sides(run);
     run->thread_calls = GROUPS(run->thread_count, run->calls, run->call_count, thread);
+    thread_ranges_make(run);
     pauses_make(run);
     settle_devices(run);
 }
@@ -367,10 +368,12 @@ void run_free(struct run *run)
     loading_free(run);
     void *const tables[] = {run->calls, run->works, run->shapes, run->callbacks, run->streams,
         run->devices, run->threads, run->ranges, run->losses, run->no_calls.rows, run->clocks,
-        run->pauses, run->parts, run->works_of, run->sampled};
+        run->pauses, run->parts, run->works_of, run->sampled, run->thread_ranges.parent,
+        run->thread_ranges.latest};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     facts_free(&run->facts);
     groups_free(&run->thread_calls);
+    groups_free(&run->thread_ranges.by_thread);
     texts_free(&run->texts);
     *run = (struct run){0};
 }

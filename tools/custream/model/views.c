@@ -249,14 +249,14 @@ struct steady steady_part(const struct run *run)
 
 /* --- thread ranges --- */
 
-static const struct range *range_in(
-    const struct thread_ranges *ranges, const struct run *run, uint32_t place)
+static const struct range *range_in(const struct run *run, uint32_t place)
 {
-    return &run->ranges[ranges->by_thread.members[place]];
+    return &run->ranges[run->thread_ranges.by_thread.members[place]];
 }
 
-void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
+void thread_ranges_make(struct run *run)
 {
+    struct thread_ranges *ranges = &run->thread_ranges;
     uint32_t *of = array_zeros(run->range_count, sizeof *of);
     for (size_t r = 0; r < run->range_count; r++)
         of[r] = run->ranges[r].thread == NONE ? (uint32_t)run->thread_count : run->ranges[r].thread;
@@ -267,49 +267,40 @@ void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
     const uint32_t *begins = ranges->by_thread.begins;
     for (uint32_t t = 0; t <= run->thread_count; t++)
         for (uint32_t place = begins[t], open = NONE; place < begins[t + 1]; open = place++) {
-            while (open != NONE &&
-                   range_in(ranges, run, open)->end <= range_in(ranges, run, place)->begin)
+            while (open != NONE && range_in(run, open)->end <= range_in(run, place)->begin)
                 open = ranges->parent[open];
             ranges->parent[place] = open; /* the nearest range before it that has not ended */
-            ranges->latest[place] = range_in(ranges, run, place)->end;
+            ranges->latest[place] = range_in(run, place)->end;
             if (open != NONE && ranges->latest[open] > ranges->latest[place])
                 ranges->latest[place] = ranges->latest[open];
         }
 }
 
-uint32_t thread_place_at(
-    const struct thread_ranges *ranges, const struct run *run, uint32_t thread, int64_t at)
+uint32_t thread_place_at(const struct run *run, uint32_t thread, int64_t at)
 {
+    const struct thread_ranges *ranges = &run->thread_ranges;
     const uint32_t first = ranges->by_thread.begins[thread],
                    end = ranges->by_thread.begins[thread + 1],
-                   after = (uint32_t)FIRST_NOT(
-                       i, first, end, range_in(ranges, run, (uint32_t)i)->begin <= at);
+                   after =
+                       (uint32_t)FIRST_NOT(i, first, end, range_in(run, (uint32_t)i)->begin <= at);
     uint32_t place = after > first ? after - 1 : NONE;
-    while (place != NONE && range_in(ranges, run, place)->end <= at)
+    while (place != NONE && range_in(run, place)->end <= at)
         place = ranges->latest[place] > at ? ranges->parent[place] : NONE;
     return place;
 }
 
-uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
-    int64_t at, int64_t *until)
+uint32_t thread_range_at(const struct run *run, uint32_t thread, int64_t at, int64_t *until)
 {
+    const struct thread_ranges *ranges = &run->thread_ranges;
     const uint32_t first = ranges->by_thread.begins[thread],
                    end = ranges->by_thread.begins[thread + 1],
-                   after = (uint32_t)FIRST_NOT(
-                       i, first, end, range_in(ranges, run, (uint32_t)i)->begin <= at);
-    if (after < end && range_in(ranges, run, after)->begin < *until)
-        *until = range_in(ranges, run, after)->begin;
-    const uint32_t place = thread_place_at(ranges, run, thread, at);
+                   after =
+                       (uint32_t)FIRST_NOT(i, first, end, range_in(run, (uint32_t)i)->begin <= at);
+    if (after < end && range_in(run, after)->begin < *until) *until = range_in(run, after)->begin;
+    const uint32_t place = thread_place_at(run, thread, at);
     if (place == NONE) return NONE;
-    if (range_in(ranges, run, place)->end < *until) *until = range_in(ranges, run, place)->end;
+    if (range_in(run, place)->end < *until) *until = range_in(run, place)->end;
     return ranges->by_thread.members[place];
-}
-
-void thread_ranges_free(struct thread_ranges *ranges)
-{
-    groups_free(&ranges->by_thread);
-    free_all(ranges->parent, ranges->latest);
-    *ranges = (struct thread_ranges){0};
 }
 
 /* --- contexts --- */

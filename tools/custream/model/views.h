@@ -52,25 +52,14 @@ bool call_allocates(const struct run *run, const struct call *call);
  * it. */
 bool call_frees(const struct run *run, const struct call *call);
 
-/* The ranges of each thread, as a stack: which one encloses which. The process's ranges stand
- * behind those of the threads, as if run->thread_count were a thread. Ranges need not nest: a
- * range's parent may end before the range does. */
-struct thread_ranges {
-    struct groups by_thread;
-    uint32_t *parent; /* by place in by_thread.members: the place of the enclosing range; NONE */
-    int64_t *latest;  /* likewise: the latest end of the range, its parent, and so on */
-};
-
-void thread_ranges_make(struct thread_ranges *ranges, const struct run *run);
+/* Makes run->thread_ranges. */
+void thread_ranges_make(struct run *run);
 /* Returns the place in by_thread.members of the thread's innermost range at the time `at`; NONE:
  * there is none. */
-uint32_t thread_place_at(
-    const struct thread_ranges *ranges, const struct run *run, uint32_t thread, int64_t at);
+uint32_t thread_place_at(const struct run *run, uint32_t thread, int64_t at);
 /* Returns the innermost range of the thread at the time `at`; NONE: there is none. *until becomes
  * earlier if the answer changes before it. */
-uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
-    int64_t at, int64_t *until);
-void thread_ranges_free(struct thread_ranges *ranges);
+uint32_t thread_range_at(const struct run *run, uint32_t thread, int64_t at, int64_t *until);
 
 /* Whether there was more than one context: then no call tells which one was current. */
 bool run_has_contexts(const struct run *run);

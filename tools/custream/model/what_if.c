@@ -93,10 +93,10 @@ static bool kernels_read(
 }
 
 /* Whether the time lies in a range of this name on the thread, on whatever level. */
-static bool in_range(const struct thread_ranges *ranges, const struct run *run, uint32_t thread,
-    int64_t at, const char *name)
+static bool in_range(const struct run *run, uint32_t thread, int64_t at, const char *name)
 {
-    for (uint32_t place = thread_place_at(ranges, run, thread, at); place != NONE;
+    const struct thread_ranges *ranges = &run->thread_ranges;
+    for (uint32_t place = thread_place_at(run, thread, at); place != NONE;
         place = ranges->parent[place])
         if (cs_glob(name, text_in(run, run->ranges[ranges->by_thread.members[place]].name)))
             return true;
@@ -114,13 +114,9 @@ static bool range_read(struct what_if *what, const struct run *run, const char *
     }
     memcpy(name, words, length - 2);
     name[length - 2] = 0;
-    struct thread_ranges ranges;
-    thread_ranges_make(&ranges, run);
     what->gaps = array_zeros(run->call_count, sizeof *what->gaps);
     for (uint32_t i = 0; i < run->call_count; i++)
-        any |= what->gaps[i] =
-            in_range(&ranges, run, run->calls[i].thread, run->calls[i].begin - 1, name);
-    thread_ranges_free(&ranges);
+        any |= what->gaps[i] = in_range(run, run->calls[i].thread, run->calls[i].begin - 1, name);
     what->change.gaps = what->gaps;
     if (!any) snprintf(error, 512, "no call of the trace is in a range %.200s", name);
     return any;

@@ -253,14 +253,13 @@ static const char *processor_time(struct findings *to, const struct pauses *paus
         pauses->known == pauses->total ? "that" : SHOWN(UNIT_NS, pauses->known));
 }
 
-static void report_pauses(struct findings *to, struct subject place, const struct pauses *pauses,
-    const struct thread_ranges *ranges)
+static void report_pauses(struct findings *to, struct subject place, const struct pauses *pauses)
 {
     const struct run *run = &to->of->run;
     const struct call *before = &run->calls[pauses->before];
     int64_t until = INT64_MAX;
     const uint32_t range =
-        thread_range_at(ranges, run, before->thread, before->end + pauses->longest / 2, &until);
+        thread_range_at(run, before->thread, before->end + pauses->longest / 2, &until);
     const bool one = place.kind == PLACE_THREAD;
     finding(to, place, TIMES(pauses->times),
         "%s for %s%s; the longest time took %s, between %s and %s%s%s%s%s",
@@ -279,12 +278,10 @@ static void look_pauses(struct findings *to, bool outside)
     bool *woken = replay_woken(to->replay);
     struct pauses all = {0};
     uint32_t threads = 0;
-    struct thread_ranges ranges;
-    thread_ranges_make(&ranges, &to->of->run);
     for (uint32_t t = 0; t < to->of->run.thread_count; t++) {
         const struct pauses pauses = pauses_of(to, t, outside, woken);
         if (pauses.times < LOOP && pauses.longest < LONG_NS) continue;
-        report_pauses(to, OF(THREAD, t), &pauses, &ranges);
+        report_pauses(to, OF(THREAD, t), &pauses);
         pauses_add(&all, &pauses);
         threads++;
     }
@@ -292,8 +289,7 @@ static void look_pauses(struct findings *to, bool outside)
     const size_t alone = to->count;
     double sum = 0;
     for (size_t i = found; i < alone; i++) sum += to->rows[i].high;
-    if (threads > 1) report_pauses(to, OF_WORDS("all threads"), &all, &ranges);
-    thread_ranges_free(&ranges);
+    if (threads > 1) report_pauses(to, OF_WORDS("all threads"), &all);
     free(woken);
     if (to->count == alone) return;
     to->count = alone;

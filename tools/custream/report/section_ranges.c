@@ -19,12 +19,12 @@ static const struct column range_columns[] = {
 
 /* Adds the time of a piece of work to each range that was open on the thread when the work's call
  * began. `until`: by row of the table, the time up to which work is counted. */
-static void add_busy(struct tallies *tallies, const struct run *run,
-    const struct thread_ranges *ranges, const uint32_t *row_of, int64_t *until, uint32_t thread,
-    const struct work *work)
+static void add_busy(struct tallies *tallies, const struct run *run, const uint32_t *row_of,
+    int64_t *until, uint32_t thread, const struct work *work)
 {
+    const struct thread_ranges *ranges = &run->thread_ranges;
     const int64_t at = run->calls[work->call].begin;
-    for (uint32_t place = thread_place_at(ranges, run, thread, at);
+    for (uint32_t place = thread_place_at(run, thread, at);
         place != NONE && ranges->latest[place] > at; place = ranges->parent[place]) {
         const uint32_t range = ranges->by_thread.members[place], row = row_of[range];
         if (run->ranges[range].end <= at || work->end <= until[row]) continue;
@@ -47,7 +47,6 @@ void section_ranges(struct report *report, const struct model *of)
     struct table *table =
         TABLE_NEW(report, "ranges", "The ranges that the program named", range_columns);
     struct tallies tallies = {0};
-    struct thread_ranges ranges;
     uint32_t *row_of = array_zeros(run->range_count, sizeof *row_of); /* by range */
     int64_t *until = array_zeros(run->range_count, sizeof *until);
     for (size_t r = 0; r < run->range_count; r++) {
@@ -57,13 +56,12 @@ void section_ranges(struct report *report, const struct model *of)
         row_of[r] = (uint32_t)(tally - tallies.rows);
         until[r] = INT64_MIN;
     }
-    thread_ranges_make(&ranges, run);
     for (size_t w = 0; w < run->work_count && run->range_count; w++) {
         const struct work *work = &run->works[w];
         const uint32_t process = (uint32_t)run->thread_count;
         if (work->call == NONE) continue;
-        add_busy(&tallies, run, &ranges, row_of, until, run->calls[work->call].thread, work);
-        add_busy(&tallies, run, &ranges, row_of, until, process, work);
+        add_busy(&tallies, run, row_of, until, run->calls[work->call].thread, work);
+        add_busy(&tallies, run, row_of, until, process, work);
     }
     for (size_t i = 0; i < of->idles.count; i++) {
         const struct idle *idle = &of->idles.rows[i];
@@ -73,6 +71,5 @@ void section_ranges(struct report *report, const struct model *of)
     }
     tallies_put(report, of, &tallies, table, range_own);
     table->shown = ROWS_SHOWN;
-    thread_ranges_free(&ranges);
     free_all(row_of, until);
 }

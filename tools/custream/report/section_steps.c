@@ -145,8 +145,7 @@ struct steps {
     struct repeats in_steady; /* the longest of the steps that fill the steady part; zeros: none */
     const char *in_steady_name;
     double in_steady_total;
-    struct thread_ranges ranges;
-    uint32_t *levels; /* by place in `ranges`: how many ranges enclose each */
+    uint32_t *levels; /* by place in run->thread_ranges: how many ranges enclose each */
     struct step {
         const char *name;
         /* slowest: the number of the slowest of these steps, from 0 */
@@ -265,9 +264,9 @@ static void step_add(struct steps *steps, uint32_t thread, const uint32_t *range
 /* Adds the steps of a thread: its ranges at one level, grouped by stem, in order. */
 static void thread_steps(struct steps *steps, uint32_t thread)
 {
-    const uint32_t first = steps->ranges.by_thread.begins[thread],
-                   count = steps->ranges.by_thread.begins[thread + 1] - first;
-    const uint32_t *ranges = steps->ranges.by_thread.members + first,
+    const uint32_t first = steps->run->thread_ranges.by_thread.begins[thread],
+                   count = steps->run->thread_ranges.by_thread.begins[thread + 1] - first;
+    const uint32_t *ranges = steps->run->thread_ranges.by_thread.members + first,
                    *levels = steps->levels + first;
     const uint32_t level = level_of_steps(steps, ranges, levels, count);
     struct numbers stems = {0};
@@ -318,9 +317,9 @@ void section_steps(struct report *report, const struct model *of)
     for (size_t d = 0; d < run->device_count; d++)
         if (device_idles[d + 1] < device_idles[d]) device_idles[d + 1] = device_idles[d];
     texts_init(&steps.stems);
-    thread_ranges_make(&steps.ranges, run);
-    for (uint32_t place = 0; place < steps.ranges.by_thread.begins[run->thread_count]; place++) {
-        const uint32_t parent = steps.ranges.parent[place];
+    for (uint32_t place = 0; place < run->thread_ranges.by_thread.begins[run->thread_count];
+        place++) {
+        const uint32_t parent = run->thread_ranges.parent[place];
         if (parent != NONE) steps.levels[place] = steps.levels[parent] + 1;
     }
     for (uint32_t t = 0; t < run->thread_count; t++) thread_steps(&steps, t);
@@ -333,7 +332,6 @@ void section_steps(struct report *report, const struct model *of)
     }
     table->shown = ROWS_SHOWN;
     section_steady(report, of, &steps.steady, &steps.in_steady, steps.in_steady_name);
-    thread_ranges_free(&steps.ranges);
     free(device_idles);
     numbers_free(&steps.stem_of_text);
     texts_free(&steps.stems);
