@@ -16,8 +16,8 @@ section section_run, section_idle, section_host, section_streams, section_work, 
 
 /* Adds the tables "steady" and "computing". `ranges`: the steps that the ranges named `range` tell;
  * zeros: no ranges tell steps, so the work has to tell them. */
-void section_steady(struct report *report, const struct model *of, const struct steady *steady,
-    const struct repeats *ranges, const char *range);
+void section_steady(
+    struct report *report, const struct model *of, const struct repeats *ranges, const char *range);
 
 /* Adds the table "what_if": what the run would take with each of these changes. False: one of the
  * changes cannot be made; the message has been printed in `command`'s name. */

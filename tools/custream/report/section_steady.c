@@ -63,10 +63,10 @@ static void losses_add(struct doing *devices, const struct run *run, size_t *at,
     }
 }
 
-static void computing_table(
-    struct report *report, const struct model *of, const struct steady *steady)
+static void computing_table(struct report *report, const struct model *of)
 {
     const struct run *run = &of->run;
+    const struct steady *steady = &of->steady;
     struct table *table =
         TABLE_NEW(report, "computing", "What the GPU did in the steady part", computing_columns);
     struct doing *devices = array_zeros(run->device_count, sizeof *devices);
@@ -89,10 +89,11 @@ static void computing_table(
     free(devices);
 }
 
-void section_steady(struct report *report, const struct model *of, const struct steady *steady,
-    const struct repeats *ranges, const char *range)
+void section_steady(
+    struct report *report, const struct model *of, const struct repeats *ranges, const char *range)
 {
     const struct run *run = &of->run;
+    const struct steady *steady = &of->steady;
     struct table *table = TABLE_NEW(report, "steady", "The steady part", steady_columns);
     const struct repeats repeats = ranges->times ? *ranges : repeats_of_work(run, steady);
     if (run->work_count)
@@ -104,5 +105,5 @@ void section_steady(struct report *report, const struct model *of, const struct 
                  : repeats.times ? text_in(run, repeats.name)
                                  : NULL),
             CELL(repeats.times ? (double)(ranges->times > 0) : NAN));
-    computing_table(report, of, steady);
+    computing_table(report, of);
 }

@@ -331,7 +331,7 @@ void section_steps(struct report *report, const struct model *of)
             CELL(step->different));
     }
     table->shown = ROWS_SHOWN;
-    section_steady(report, of, &steps.steady, &steps.in_steady, steps.in_steady_name);
+    section_steady(report, of, &steps.in_steady, steps.in_steady_name);
     free(device_idles);
     numbers_free(&steps.stem_of_text);
     texts_free(&steps.stems);
