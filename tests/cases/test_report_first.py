@@ -55,12 +55,13 @@ def test_a_warm_up_is_no_step(tmp_path):
 
 
 def test_steps_of_a_host_that_runs_ahead(tmp_path):
-    """All is enqueued in the first 40 us; on the GPU a step takes 1 ms, on two streams."""
+    """All is enqueued in the first 60 us; on the GPU a step takes 1 ms, on two streams. It begins with a copy."""
     story = Story()
     streams = story.stream(13), story.stream(14)
     for n in range(10):
+        story.copy(13, 6 * n, 45 + MS * n, 5, took=1)
         for k, stream in enumerate(streams):
-            story.kernel(stream, 4 * n + 2 * k, 50 + MS * n + 500 * k, 500, took=1)
+            story.kernel(stream, 6 * n + 2 * k + 2, 50 + MS * n + 500 * k, 500, took=1)
     steady = only(story.report(tmp_path)["steady"])
     assert (steady["steps"], steady["step_ns"]) == (10, 1_000_000)
 

@@ -1,7 +1,11 @@
+/* Finds the steps that GPU work, waits of the host and ranges show. A level is what a loop does: a
+ * step, a layer in a step, or a log every ten steps. The begins of one kernel, or of its bursts,
+ * cut the steady part into intervals. They are a level if nearly all that comes as often comes in
+ * each interval, and equally often. The steps are the outermost level, unless a level in it might
+ * be meant: then they are not known. */
 #include "tools/custream/model/steps.h"
-#include "tools/custream/model/table.h"
 
-enum { LEAST = 5 /* fewer times are no steps */, TRIES = 8 };
+#include <math.h>
 
 struct repeats repeats_make(
     const struct steady *steady, uint32_t times, int64_t first, int64_t last, text name)
@@ -13,118 +17,283 @@ struct repeats repeats_make(
                                                         : (struct repeats){0};
 }
 
-enum { ALL_THREADS = NONE - 1 };
+enum { PAUSED = NONE - 1 /* the stream of calls behind a pause */ };
 
-/* A thing that may repeat: GPU work, a wait of the host that is no copy, or a range. The work's
- * call, the wait or the range began in the steady part. */
+/* A thing that may repeat. */
 struct entry {
     text name;
-    uint32_t thread, stream;
-    int64_t at; /* when it began */
+    uint32_t stream;
+    enum what {
+        WHAT_OTHER,
+        WHAT_KERNEL,
+        WHAT_GRAPH,
+        WHAT_INPUT,  /* a copy to the device */
+        WHAT_RESULT, /* a copy from it */
+        WHAT_WAIT,
+        WHAT_PAUSE, /* the call behind a pause of its thread */
+    } what;
+    int64_t at, called; /* when it began, and when its call began */
+};
+
+/* The entries of one name on one stream, in order. */
+struct series {
+    text name;
+    enum what what;
+    uint32_t times; /* how many were called in the steady part */
+};
+
+/* The begins of a series that may begin a level. A begin at most `apart` behind the one before is
+ * left out: it is in the same burst. */
+struct beat {
+    uint32_t series, times;
+    int64_t apart;
+};
+
+struct finder {
+    const struct run *run;
+    const struct steady *steady;
+    bool *paused; /* by call: its thread made no call for OWN_CODE_NS before it */
+    struct series *series;
+    size_t series_count, series_capacity;
+    struct groups entries; /* numbers of entries, by series */
+    struct beat *beats;
+    size_t beat_count, beat_capacity;
 };
 
 /* Reads number `i` of all work, then all calls, then all ranges. False: it is no entry. */
-static bool entry_read(
-    const struct run *run, const struct steady *steady, size_t i, struct entry *entry)
+static bool entry_read(const struct finder *f, size_t i, struct entry *entry)
 {
-    int64_t called;
+    const struct run *run = f->run;
     if (i < run->work_count) {
         const struct work *work = &run->works[i];
-        const struct call *call = work->call == NONE ? NULL : &run->calls[work->call];
-        *entry = (struct entry){work->name, call ? call->thread : NONE, work->stream, work->begin};
-        called = call ? call->begin : work->begin;
+        const enum what what = work->kind == WORK_KERNEL  ? WHAT_KERNEL
+                               : work->kind == WORK_GRAPH ? WHAT_GRAPH
+                               : work->kind != WORK_COPY  ? WHAT_OTHER
+                               : work->way == CS_WAY_HtoD ? WHAT_INPUT
+                               : work->way == CS_WAY_DtoH ? WHAT_RESULT
+                                                          : WHAT_OTHER;
+        *entry = (struct entry){work->name, work->stream, what, work->begin,
+            work->call == NONE ? work->begin : run->calls[work->call].begin};
     } else if (i - run->work_count < run->call_count) {
         const struct call *call = &run->calls[i - run->work_count];
-        if (call->works || !call_waits(call)) return false;
-        *entry = (struct entry){call->name, call->thread, call->stream, called = call->begin};
+        const bool waits = !call->works && call_waits(call);
+        if (!waits && !f->paused[i - run->work_count]) return false;
+        *entry = (struct entry){call->name, waits ? call->stream : PAUSED,
+            waits ? WHAT_WAIT : WHAT_PAUSE, call->begin, call->begin};
     } else {
         const struct range *range = &run->ranges[i - run->work_count - run->call_count];
-        *entry = (struct entry){range->name, range->thread, NONE, called = range->begin};
+        *entry = (struct entry){range->name, NONE, WHAT_OTHER, range->begin, range->begin};
     }
-    return called >= steady->begin && called <= steady->end;
+    return true;
 }
 
-static size_t entry_count(const struct run *run)
+static bool in_part(const struct steady *part, const struct entry *entry)
 {
-    return run->work_count + run->call_count + run->range_count;
+    return entry->called >= part->begin && entry->called <= part->end;
 }
 
-static int by_time(const void *a, const void *b)
+static void series_collect(struct finder *f)
 {
-    return ORDER(*(const int64_t *)a, *(const int64_t *)b);
-}
-
-/* Returns how often the entry comes in the steady part, widened by a period at both ends, as the
- * part may lack a piece of its first or last step. 0: fewer than three of four intervals between
- * the entry's begins are near the period. */
-static uint32_t regular_times(const struct run *run, const struct steady *steady,
-    const struct repeats *repeats, uint32_t thread, uint32_t stream)
-{
-    const struct steady wide = {steady->begin - (int64_t)repeats->period,
-        steady->end + (int64_t)repeats->period, steady->kernel};
-    int64_t *begins = NULL;
-    size_t count = 0, capacity = 0, near = 0;
+    const struct run *run = f->run;
+    const size_t count = run->work_count + run->call_count + run->range_count;
+    struct numbers of_key = {0};
+    uint32_t *of = array_none(count);
+    int64_t *ended = array_zeros(run->thread_count, sizeof *ended);
     struct entry entry;
-    for (size_t i = 0; i < entry_count(run); i++)
-        if (entry_read(run, &wide, i, &entry) && entry.name == repeats->name &&
-            (entry.thread == thread || thread == ALL_THREADS) && entry.stream == stream)
-            array_add(begins, count, capacity, entry.at);
-    qsort(begins, count, sizeof *begins, by_time);
-    for (size_t i = 1; i < count; i++) {
-        const double between = (double)(begins[i] - begins[i - 1]);
-        near += between >= repeats->period / 2 && between <= repeats->period * 2;
+    f->paused = array_zeros(run->call_count, sizeof *f->paused);
+    for (size_t t = 0; t < run->thread_count; t++) ended[t] = INT64_MIN / 2;
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        f->paused[i] = call->begin - ended[call->thread] >= OWN_CODE_NS;
+        if (call->end > ended[call->thread]) ended[call->thread] = call->end;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!entry_read(f, i, &entry)) continue;
+        of[i] = *numbers_at(&of_key, key_of(entry.name, entry.stream), (uint32_t)f->series_count);
+        if (of[i] == f->series_count)
+            array_add(f->series, f->series_count, f->series_capacity,
+                ((struct series){entry.name, entry.what, 0}));
+        f->series[of[i]].times += in_part(f->steady, &entry);
+    }
+    f->entries = groups_make(f->series_count, of, count, sizeof *of, 0);
+    numbers_free(&of_key);
+    free(of);
+    free(ended);
+}
+
+/* Adds the beats of a series: all its begins, and its bursts. Bursts are found by the distances of
+ * begins: none is twice the longest in a burst, and less than that between bursts. */
+static void beats_add(struct finder *f, uint32_t series)
+{
+    enum { SIZES = 128, DOUBLE = 2 /* a distance of twice the length is two sizes larger */ };
+    const uint32_t *entries = f->entries.members, end = f->entries.begins[series + 1];
+    uint32_t sizes[SIZES] = {0}, count = 0;
+    int64_t first = 0, last = 0;
+    struct entry entry;
+    for (uint32_t i = f->entries.begins[series]; i < end; i++) {
+        entry_read(f, entries[i], &entry);
+        if (!in_part(f->steady, &entry)) continue;
+        const double ns = fmax((double)(entry.at - last), 1);
+        if (count++) sizes[(int)(DOUBLE * log2(ns))]++;
+        else first = entry.at;
+        last = entry.at;
+    }
+    for (int size = 0; size < SIZES && count > 1; count -= sizes[size++])
+        if (sizes[size] && (size < DOUBLE || !(sizes[size - 1] || sizes[size - 2])) &&
+            repeats_make(f->steady, count, first, last, 0).times)
+            array_add(f->beats, f->beat_count, f->beat_capacity,
+                ((struct beat){series, count, (int64_t)exp2((double)size / DOUBLE) - 1}));
+}
+
+static int fewer_first(const void *a, const void *b)
+{
+    const struct beat *one = a, *other = b;
+    return ORDER(one->times, other->times) ?: ORDER(one->series, other->series);
+}
+
+/* --- levels --- */
+
+struct level {
+    struct repeats repeats; /* times 0: this is no level */
+    bool uneven;            /* a kernel comes more often in a few of its intervals */
+    bool waits; /* each interval has something that the host does for steps and hardly for layers:
+                   a copy, a wait, a pause, or a graph's launch */
+    /* What comes once in each interval. host: as `waits`. result: a copy from the device. work: a
+     * kernel or a copy to the device. */
+    bool host, result, work;
+};
+
+/* Takes the begins of a beat in the steady part, and in a period before and behind it, as the part
+ * may lack a piece of its first or last step. Zeros: fewer than three of four intervals are near
+ * the period. calls: when the calls of the begins began. */
+static struct repeats beat_take(const struct finder *f, const struct beat *beat, int64_t *calls)
+{
+    enum { LEAST = 3 };
+    const struct steady *steady = f->steady;
+    const int64_t period = (steady->end - steady->begin) / beat->times;
+    const struct steady wide = {steady->begin - period, steady->end + period, 0};
+    int64_t first = 0, last = 0, before = 0;
+    uint32_t count = 0, near = 0;
+    struct entry entry;
+    for (uint32_t i = f->entries.begins[beat->series]; i < f->entries.begins[beat->series + 1];
+        i++) {
+        entry_read(f, f->entries.members[i], &entry);
+        if (!in_part(&wide, &entry)) continue;
+        const bool in_burst = count && entry.at - before <= beat->apart;
+        before = entry.at;
+        if (in_burst) continue;
+        if (!count) first = entry.at;
+        else near += 2 * (entry.at - last) >= period && entry.at - last <= 2 * period;
+        calls[count++] = entry.called;
+        last = entry.at;
+    }
+    return count >= LEAST && 4 * near >= 3 * (count - 1)
+               ? repeats_make(steady, count, first, last, f->series[beat->series].name)
+               : (struct repeats){0};
+}
+
+/* How often a series comes in the intervals between the begins of a level. */
+struct presence {
+    uint32_t each; /* the mean, rounded; 0: not in each, or in all but one or two of a hundred */
+    uint32_t same; /* how many intervals have as many as the one before */
+    bool outside;  /* the series comes right before the first begin, or behind the last one */
+};
+
+static struct presence presence_of(
+    const struct finder *f, uint32_t series, const int64_t *begins, const struct repeats *repeats)
+{
+    const uint32_t intervals = repeats->times - 1, end = f->entries.begins[series + 1];
+    uint32_t at = 0, times = 0, before = 0, with = 0, all = 0;
+    struct presence presence = {0};
+    struct entry entry;
+    for (uint32_t i = f->entries.begins[series]; i < end; i++) {
+        entry_read(f, f->entries.members[i], &entry);
+        if (entry.called < begins[0]) {
+            presence.outside |= (double)(begins[0] - entry.called) < repeats->period;
+            continue;
+        }
+        for (; at < intervals && entry.called >= begins[at + 1]; at++, times = 0) {
+            with += times > 0;
+            presence.same += at && times == before;
+            all += before = times;
+        }
+        presence.outside |= at == intervals;
+        if (at == intervals) break;
+        times++;
+    }
+    if (at < intervals) {
+        with += times > 0;
+        presence.same += at && times == before;
+        all += times;
+    }
+    if (with + 1 + intervals / 50 > intervals) presence.each = (all + intervals / 2) / intervals;
+    return presence;
+}
+
+static struct level level_make(const struct finder *f, const struct beat *beat)
+{
+    const uint32_t *members = f->entries.begins + beat->series;
+    int64_t *begins = array_zeros(members[1] - members[0], sizeof *begins);
+    struct level level = {.repeats = beat_take(f, beat, begins)};
+    const uint32_t times = level.repeats.times;
+    uint32_t all = 0, good = 0, outside = 0;
+    bool computes = false;
+    for (uint32_t s = 0; times && s < f->series_count; s++) {
+        const enum what what = f->series[s].what;
+        if (f->series[s].times + 2 < times) continue;
+        const struct presence presence = presence_of(f, s, begins, &level.repeats);
+        const bool present = presence.each > 0, work = what == WHAT_KERNEL || what == WHAT_GRAPH,
+                   own = present && (presence.each == 1 || s == beat->series);
+        if (what != WHAT_PAUSE) {
+            all++;
+            good += present && 2 * presence.same + 2 >= times;
+            outside += present && presence.outside;
+        }
+        computes |= work;
+        level.uneven |= present && work && presence.same + 2 < times;
+        level.waits |= present && what >= WHAT_GRAPH;
+        level.host |= own && what >= WHAT_GRAPH;
+        level.result |= own && what == WHAT_RESULT;
+        level.work |= own && (work || what == WHAT_INPUT);
     }
     free(begins);
-    return 4 * near >= 3 * (count - 1) ? (uint32_t)count : 0;
-}
-
-/* The sums of an entry's tally, and of the tally of all entries that came equally often. */
-enum { FIRST, LAST, NAME, THREAD, STREAM };
-enum { ENTRIES, ONE /* one of them */ };
-
-static void entry_add(struct tallies *entries, const struct entry *entry, uint32_t thread)
-{
-    struct tally *tally = TALLY_OF(entries, entry->name, thread, entry->stream);
-    if (!tally->times++) tally->sum[FIRST] = tally->sum[LAST] = (double)entry->at;
-    tally->sum[FIRST] = fmin(tally->sum[FIRST], (double)entry->at);
-    tally->sum[LAST] = fmax(tally->sum[LAST], (double)entry->at);
-    tally->sum[NAME] = entry->name;
-    tally->sum[THREAD] = thread;
-    tally->sum[STREAM] = entry->stream;
-}
-
-static int more_entries_first(const void *a, const void *b)
-{
-    const struct tally *one = a, *other = b;
-    return ORDER(other->sum[ENTRIES], one->sum[ENTRIES]) ?: ORDER(one->key, other->key);
+    if (!computes || 4 * good < 3 * all) level.repeats.times = 0;
+    else if (4 * outside < 3 * good) level.repeats.times--; /* behind the last begin is no step */
+    return level;
 }
 
 struct repeats repeats_of_work(const struct run *run, const struct steady *steady)
 {
-    struct tallies entries = {0}, times = {0};
-    struct repeats found = {0};
-    struct entry entry;
-    for (size_t i = 0; i < entry_count(run); i++) {
-        if (!entry_read(run, steady, i, &entry)) continue;
-        entry_add(&entries, &entry, entry.thread);
-        entry_add(&entries, &entry, ALL_THREADS);
+    enum { LEAST = 5, TRIES = 40 };
+    struct finder f = {.run = run, .steady = steady};
+    struct level steps = {0};
+    uint32_t finest = 0, inner = 0; /* inner: how many levels there are in a step */
+    bool known = true, uneven = false;
+    series_collect(&f);
+    for (uint32_t s = 0; s < f.series_count; s++)
+        if (f.series[s].what != WHAT_PAUSE) beats_add(&f, s);
+    if (f.beat_count) qsort(f.beats, f.beat_count, sizeof *f.beats, fewer_first);
+    for (size_t i = 0, tries = 0; known && i < f.beat_count && tries < TRIES; i++) {
+        if (f.beats[i].times <= finest + 1) continue;
+        const struct level level = level_make(&f, &f.beats[i]);
+        tries++;
+        if (!level.repeats.times) continue;
+        finest = level.repeats.times;
+        if (!steps.repeats.times || (level.host && !steps.work && !inner)) {
+            steps = level; /* the level around it, if any, is a look at the results now and then */
+            continue;
+        }
+        inner++;
+        uneven |= level.uneven;
+        /* an evaluation every few steps looks like the optimizer behind a few batches */
+        if (level.host && (steps.host || !steps.work || level.uneven)) known = false;
     }
-    for (size_t i = 0; i < entries.count; i++) {
-        if (entries.rows[i].times < LEAST) continue;
-        struct tally *tally = tally_of(&times, entries.rows[i].times);
-        if (!tally->sum[ENTRIES]++) tally->sum[ONE] = (double)i;
-    }
-    if (times.count) qsort(times.rows, times.count, sizeof *times.rows, more_entries_first);
-    for (size_t i = 0; i < times.count && i < TRIES && !found.times; i++) {
-        const struct tally *one = &entries.rows[(size_t)times.rows[i].sum[ONE]];
-        struct repeats repeats = repeats_make(steady, (uint32_t)one->times,
-            (int64_t)one->sum[FIRST], (int64_t)one->sum[LAST], (text)one->sum[NAME]);
-        if (repeats.times)
-            repeats.times = regular_times(
-                run, steady, &repeats, (uint32_t)one->sum[THREAD], (uint32_t)one->sum[STREAM]);
-        if (repeats.times) found = repeats;
-    }
-    tallies_free(&entries);
-    tallies_free(&times);
-    return found;
+    if (!inner && (!steps.waits || steps.repeats.times < LEAST)) known = false; /* maybe layers */
+    if (uneven && (inner > 1 || steps.repeats.times < LEAST)) known = false;
+    if (inner && !steps.work && (steps.result || inner > 1)) known = false;
+    free(f.paused);
+    free(f.series);
+    free(f.beats);
+    groups_free(&f.entries);
+    return known ? steps.repeats : (struct repeats){0};
 }

@@ -15,10 +15,9 @@ struct repeats {
 struct repeats repeats_make(
     const struct steady *steady, uint32_t times, int64_t first, int64_t last, text name);
 
-/* Returns the steps that GPU work, waits of the host and ranges show. Each name on a stream is
- * counted, on each thread and on all threads together. Most names come once in a step, so the count
- * that most of them have in common is the number of steps. Of two counts that are equally common
- * the smaller one is taken: an outer loop's. */
+/* Returns the steps that GPU work, waits of the host and ranges show: the outermost of what
+ * repeats, with layers or batches in it. Zeros also if it is not known which of two levels is
+ * meant. */
 struct repeats repeats_of_work(const struct run *run, const struct steady *steady);
 
 #endif
