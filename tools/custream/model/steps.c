@@ -268,10 +268,12 @@ struct repeats repeats_of_work(const struct run *run, const struct steady *stead
     struct finder f = {.run = run, .steady = steady};
     struct level steps = {0};
     uint32_t finest = 0, inner = 0; /* inner: how many levels there are in a step */
-    bool known = true, uneven = false;
+    bool known = true, uneven = false, waits = false;
     series_collect(&f);
-    for (uint32_t s = 0; s < f.series_count; s++)
+    for (uint32_t s = 0; s < f.series_count; s++) {
+        waits |= f.series[s].what >= WHAT_GRAPH && f.series[s].times > 1;
         if (f.series[s].what != WHAT_PAUSE) beats_add(&f, s);
+    }
     if (f.beat_count) qsort(f.beats, f.beat_count, sizeof *f.beats, fewer_first);
     for (size_t i = 0, tries = 0; known && i < f.beat_count && tries < TRIES; i++) {
         if (f.beats[i].times <= finest + 1) continue;
@@ -288,7 +290,8 @@ struct repeats repeats_of_work(const struct run *run, const struct steady *stead
         /* an evaluation every few steps looks like the optimizer behind a few batches */
         if (level.host && (steps.host || !steps.work || level.uneven)) known = false;
     }
-    if (!inner && (!steps.waits || steps.repeats.times < LEAST)) known = false; /* maybe layers */
+    if (!steps.waits && (!inner || waits)) known = false; /* maybe layers */
+    if (!inner && steps.repeats.times < LEAST) known = false;
     if (uneven && (inner > 1 || steps.repeats.times < LEAST)) known = false;
     if (inner && !steps.work && (steps.result || inner > 1)) known = false;
     free(f.paused);
