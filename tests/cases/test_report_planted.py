@@ -14,7 +14,7 @@ SHARE = 0.95  # of what a program planted and measured, so much at least must be
 
 # What the host's thread did while the GPU was idle.
 HOST = {
-    "own_code": ("own code", ""), "device_sync": ("own code", ""), "synchronous_copies": ("own code", ""), "pageable_copies": ("own code", ""),
+    **dict.fromkeys(["own_code", "device_sync", "synchronous_copies", "pageable_copies"], ("waiting outside CUDA", "")),  # they sleep
     "blocked_stream": ("blocked", "cuStreamSynchronize"), "blocked_context": ("blocked", "cuCtxSynchronize"),
     "blocked_event": ("blocked", "cuEventSynchronize"), "blocked_copy": ("blocked", "cuMemcpyDtoH_v2"), "frees": ("in a call", "cuMemFree_v2"),
 }
@@ -79,7 +79,7 @@ def test_what_the_host_did(planted, name):
     assert {**report.sums("idle_host", "call", "idle_ns", device=0)} == {call: took for call, took in thread_did(trace).items() if took}
     doing, call = HOST[name]
     rows = report.rows("idle_host", device=0, call=call)
-    assert {row["doing"] for row in rows} == {doing}
+    assert rows[0]["doing"] == doing and {row["doing"] for row in rows} <= {doing, "own code"}, "what is shorter than a pause is own code"
     took = [row["idle_ns"] for row in report["idle_host"]]
     assert took == sorted(took, reverse=True), "the most expensive row is first"
 

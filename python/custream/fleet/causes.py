@@ -85,5 +85,7 @@ def idle_cause(rank, idle, mine, others):
         more[key] = more.get(key, 0.0) + (piece["ns"] / mine if piece["rank"] == rank else -piece["ns"] / others)
     cause, doing, call, why = max(sorted(more), key=more.get, default=("unknown", "", "", "not known"))
     if cause == "host":
-        return "host", {"blocked": f"its host is blocked in {call}", "in a call": f"its host is in {call} for longer"}.get(doing, "its GPU waits for the host's own code")
+        said = {"blocked": f"its host is blocked in {call}", "in a call": f"its host is in {call} for longer",
+                "waiting outside CUDA": "its host waits for something outside CUDA", "waiting for a thread": "its thread waits for another one"}
+        return "host", said.get(doing, "its GPU waits for the host's own code")
     return cause, f"its GPU is idle for longer, and the cause is {why}"

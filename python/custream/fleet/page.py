@@ -8,7 +8,7 @@ from custream.fleet.tables import Refused
 COLUMNS_MOST = 200  # of a heat map
 ROWS_MOST = 200     # of a table
 # The colours of Okabe and Ito, for the causes as `custream report --html` has them (tools/custream/report/page.c); all others are grey.
-COLOURS = {"host: own code": "#e69f00", "host: blocked": "#f0e442", "host: in a call": "#cc79a7", "launch": "#56b4e9", "event": "#009e73", "legacy": "#d55e00", "unknown": "#999999"}
+COLOURS = {"host: own code": "#e69f00", "host: blocked": "#f0e442", "host: in a call": "#cc79a7", "host: waiting outside CUDA": "#0072b2", "launch": "#56b4e9", "event": "#009e73", "legacy": "#d55e00", "unknown": "#999999"}
 STYLE = """:root{color-scheme:light dark;--text:#1b1b1b;--back:#fff;--line:#d4d4d4;--row:#f5f5f5}
 @media (prefers-color-scheme:dark){:root{--text:#ececec;--back:#16181a;--line:#3c4043;--row:#212427}}
 body{font:15px/1.5 system-ui,sans-serif;color:var(--text);background:var(--back);max-width:78rem;margin:0 auto;padding:1rem}

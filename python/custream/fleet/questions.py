@@ -294,7 +294,8 @@ def idle(tables, together):
 
 
 def words_of(why, doing, call):
-    return why + {"blocked": f"; it was blocked in {call}", "in a call": f"; it was in {call}", "own code": "; it ran its own code"}.get(doing, "")
+    return why + {"blocked": f"; it was blocked in {call}", "in a call": f"; it was in {call}", "own code": "; it ran its own code",
+                  "waiting outside CUDA": "; it waited for something outside CUDA", "waiting for a thread": "; its thread waited for another one"}.get(doing, "")
 
 
 # ---- Clocks ----

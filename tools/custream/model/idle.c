@@ -8,6 +8,8 @@
 
 const char *const doing_word[DOINGS] = {[DOING_NOTHING_KNOWN] = "unknown",
     [DOING_OWN_CODE] = "own code",
+    [DOING_OUTSIDE] = "waiting outside CUDA",
+    [DOING_THREAD] = "waiting for a thread",
     [DOING_BLOCKED] = "blocked",
     [DOING_CALL] = "in a call"};
 
@@ -115,19 +117,21 @@ static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t 
     const uint32_t thread = idle_thread(run, &like), first = run->thread_calls.begins[thread],
                    behind = run->thread_calls.begins[thread + 1];
     /* Calls of a thread follow each other. Of other tools' nested calls the outer one counts. */
+    enum host_doing between = DOING_OWN_CODE; /* before the next call */
     for (size_t i = FIRST_NOT(n, first, behind, m->ended[n] <= begin); begin < end && i < behind;
         i++) {
         const struct call *call = &run->calls[run->thread_calls.members[i]];
+        between = pause_doing(pause_before(run, run->thread_calls.members[i]));
         if (call->begin >= end) break;
         if (call->end <= begin) continue;
         if (call->begin > begin)
-            add_host(m, &like, begin, call->begin, DOING_OWN_CODE, NONE), begin = call->begin;
+            add_host(m, &like, begin, call->begin, between, NONE), begin = call->begin;
         const int64_t until = call->end < end ? call->end : end;
         add_host(m, &like, begin, until, call_waits(call) ? DOING_BLOCKED : DOING_CALL,
             run->thread_calls.members[i]);
         begin = until;
     }
-    add_host(m, &like, begin, end, DOING_OWN_CODE, NONE);
+    add_host(m, &like, begin, end, between, NONE);
 }
 
 /* --- the GPU's part --- */

@@ -139,11 +139,15 @@ struct clock {
 /* Own code that takes longer is a pause of the thread, and not a launch's own work. */
 enum { OWN_CODE_NS = 200000 };
 
-/* A pause before a call at whose begin the thread's processor time was read. For `low` to `high` ns
- * of the pause the thread was on a processor. For the rest it waited for something outside CUDA. */
+/* Time of OWN_CODE_NS or longer in which a thread made no call. Also the first call of each thread
+ * has a row. */
 struct pause {
-    uint32_t call;
-    int64_t low, high;
+    uint32_t call;     /* the call behind it */
+    uint32_t waker;    /* the other thread's call at whose end the thread went on; NONE */
+    int64_t ns;        /* how long; 0: before the thread's first call */
+    int64_t low, high; /* for so long the thread was on a processor; only if `measured` */
+    bool measured;     /* the thread's processor time was read at the end of the pause */
+    bool missing;      /* calls are missing in it: they were lost, or not to be recorded */
 };
 
 /* A range that the program named (NVTX). Rows are in order of `begin`, the longer first. */
@@ -404,7 +408,15 @@ void usage_make(struct usage *usage, const struct run *run);
 /* --- idle time --- */
 
 /* The activities, during a piece of idle time, of the thread that enqueued the next work. */
-enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL, DOINGS };
+enum host_doing {
+    DOING_NOTHING_KNOWN,
+    DOING_OWN_CODE,
+    DOING_OUTSIDE, /* waited for something outside CUDA */
+    DOING_THREAD,  /* waited for another thread */
+    DOING_BLOCKED,
+    DOING_CALL,
+    DOINGS
+};
 extern const char *const doing_word[DOINGS]; /* "own code" */
 
 struct idle {

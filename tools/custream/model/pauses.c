@@ -1,7 +1,7 @@
-/* Pauses: own code of a thread between two calls, and how much of it was on a processor. The trace
- * has the thread's processor time only at the edges of long pauses and long calls (docs/trace.md).
- * Of the processor time from one reading to the next, the pause used what is left after the calls
- * and the short own code between the readings. */
+/* Pauses: a thread makes no call. Did it compute, wait for another thread, or wait for something
+ * outside CUDA? The trace has the thread's processor time only at the edges of long pauses and long
+ * calls (docs/trace.md). Of the processor time from one reading to the next, the pause used what is
+ * left after the calls and the short own code between the readings. */
 #include "tools/custream/model/load.h"
 #include "tools/custream/model/views.h"
 
@@ -69,17 +69,18 @@ static void thread_pauses(struct run *run, uint32_t thread, size_t *next)
         i++) {
         const uint32_t index = run->thread_calls.members[i];
         const struct call *call = &run->calls[index];
-        const int64_t gap = ended == INT64_MIN || call->begin < ended ? 0 : call->begin - ended;
+        const bool first = ended == INT64_MIN;
+        const int64_t gap = first || call->begin < ended ? 0 : call->begin - ended;
+        struct pause pause = {.call = index, .waker = NONE, .ns = gap};
         int64_t used;
         if (clock_take(run, next, call, call->begin, &since, &used)) {
-            if (gap >= OWN_CODE_NS && used >= 0) {
-                const int64_t low = between(0, used - since.other, gap),
-                              high = between(low, used - since.sure, gap);
-                array_add(run->pauses, run->pause_count, run->pause_capacity,
-                    ((struct pause){index, low, high}));
-            }
+            pause.measured = used >= 0;
+            pause.low = between(0, used - since.other, gap);
+            pause.high = between(pause.low, used - since.sure, gap);
             since.other = since.sure = 0;
         } else since_passes(&since, gap, gap < OWN_CODE_NS);
+        if (first || gap >= OWN_CODE_NS)
+            array_add(run->pauses, run->pause_count, run->pause_capacity, pause);
         const int64_t begin = call->begin > ended ? call->begin : ended;
         if (clock_take(run, next, call, call->end, &since, &used)) since.other = since.sure = 0;
         else since_passes(&since, call->end - begin, !may_sleep(call));
@@ -87,16 +88,97 @@ static void thread_pauses(struct run *run, uint32_t thread, size_t *next)
     }
 }
 
+/* Whether the thread was on a processor for nearly all of a pause. */
+static bool pause_computes(const struct pause *pause)
+{
+    return pause && pause->measured && 10 * pause->low >= 9 * pause->ns;
+}
+
+/* Threads while their calls are taken in order of their begins. */
+struct wakers {
+    struct rest {
+        int64_t ended; /* the end of the thread's last call; INT64_MIN: none so far */
+        /* paused: the end of its last call behind which it paused and did not compute. before: the
+         * same before that pause. */
+        int64_t paused, before;
+        uint32_t next; /* the place in run->thread_calls of its next call */
+    } *threads;
+    /* last: of the calls behind which their thread paused, the one that ended last. other:
+     * likewise, without the calls of last's thread. NONE: there is none. */
+    uint32_t last, other;
+};
+
+/* Returns the call of another thread at whose end a thread went on after its pause; NONE. Before a
+ * thread's first call: the call behind which the thread was made, probably. */
+static uint32_t waker_of(const struct run *run, const struct wakers *w, const struct pause *pause)
+{
+    enum { WAKE_NS = 500000 /* a thread goes on so soon */ };
+    const struct call *call = &run->calls[pause->call];
+    const struct rest *own = &w->threads[call->thread];
+    const uint32_t waker =
+        w->last != NONE && run->calls[w->last].thread == call->thread ? w->other : w->last;
+    if (waker == NONE || run->calls[waker].end > call->begin) return NONE;
+    if (!pause->ns) return waker;
+    const int64_t ended = run->calls[waker].end;
+    /* a thread that paused in this time before, too, woke nobody then */
+    return w->threads[run->calls[waker].thread].before <= own->ended && !pause_computes(pause) &&
+                   call->begin - ended < WAKE_NS && ended > own->ended
+               ? waker
+               : NONE;
+}
+
+/* Notes the end of a call. If its thread pauses then, the call may wake another one. */
+static void call_ended(const struct run *run, struct wakers *w, uint32_t index)
+{
+    const struct call *call = &run->calls[index];
+    struct rest *own = &w->threads[call->thread];
+    if (call->end > own->ended) own->ended = call->end;
+    const uint32_t next = ++own->next < run->thread_calls.begins[call->thread + 1]
+                              ? run->thread_calls.members[own->next]
+                              : NONE;
+    const bool asks = call_kind(call) == CS_KIND_QUERY && call->result; /* in a loop, maybe */
+    if (asks || (next != NONE && run->calls[next].begin - call->end < OWN_CODE_NS)) return;
+    own->before = own->paused;
+    /* a thread that computes in its pauses is no heartbeat: a loader computes, then wakes others */
+    if (next == NONE || !pause_computes(pause_before(run, next))) own->paused = call->end;
+    if (w->last != NONE && run->calls[w->last].end > call->end) return;
+    if (w->last != NONE && run->calls[w->last].thread != call->thread) w->other = w->last;
+    w->last = index;
+}
+
+static void wakers_find(struct run *run)
+{
+    struct wakers w = {array_zeros(run->thread_count, sizeof *w.threads), NONE, NONE};
+    size_t at = 0;
+    for (size_t t = 0; t < run->thread_count; t++)
+        w.threads[t] = (struct rest){.ended = INT64_MIN, .next = run->thread_calls.begins[t]};
+    for (uint32_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        struct pause *pause =
+            at < run->pause_count && run->pauses[at].call == i ? &run->pauses[at++] : NULL;
+        if (pause) {
+            const uint32_t waker = waker_of(run, &w, pause);
+            const int64_t from = pause->ns       ? call->begin - pause->ns
+                                 : waker == NONE ? call->begin
+                                                 : run->calls[waker].end;
+            pause->missing = calls_miss(run, from, call->begin);
+            if (!pause->missing) pause->waker = waker;
+        }
+        call_ended(run, &w, i);
+    }
+    free(w.threads);
+}
+
 void pauses_make(struct run *run)
 {
     size_t next = 0;
-    if (!run->clock_count) return;
-    qsort(run->clocks, run->clock_count, sizeof *run->clocks, clocks_by_time);
+    if (run->clock_count) qsort(run->clocks, run->clock_count, sizeof *run->clocks, clocks_by_time);
     for (uint32_t t = 0; t < run->thread_count; t++) {
         while (next < run->clock_count && run->clocks[next].thread < t) next++;
         thread_pauses(run, t, &next);
     }
     if (run->pause_count) qsort(run->pauses, run->pause_count, sizeof *run->pauses, pauses_by_call);
+    wakers_find(run);
 }
 
 const struct pause *pause_before(const struct run *run, uint32_t call)
@@ -105,11 +187,17 @@ const struct pause *pause_before(const struct run *run, uint32_t call)
     return at < run->pause_count && run->pauses[at].call == call ? &run->pauses[at] : NULL;
 }
 
-double pause_waited(const struct pause *pause, int64_t ns)
+double pause_waited(const struct pause *pause)
 {
-    return pause && ns > 0 ? 1 - (double)(pause->low + pause->high) / 2 / (double)ns : 0;
+    return pause && pause->measured && pause->ns > 0
+               ? 1 - (double)(pause->low + pause->high) / 2 / (double)pause->ns
+               : 0;
 }
-bool pause_computes(const struct pause *pause, int64_t ns)
+
+enum host_doing pause_doing(const struct pause *pause)
 {
-    return pause && 10 * pause->low >= 9 * ns;
+    return pause && pause->missing                          ? DOING_NOTHING_KNOWN
+           : pause && pause->ns > 0 && pause->waker != NONE ? DOING_THREAD
+           : pause_waited(pause) > 0.5                      ? DOING_OUTSIDE
+                                                            : DOING_OWN_CODE;
 }

@@ -135,7 +135,7 @@ static int64_t gap_of(const struct replay *r, const struct node *node, const str
     if (node->woken) return 0; /* the tie TIE_WAKE tells how long the thread waited */
     const struct call *call = &r->run->calls[node->subject];
     if (!concerns(c, call) || (c->from != c->to && call->begin == c->from)) return gap;
-    if (node->lost) return gap;
+    if (node->missing) return gap;
     if (c->host || (c->gaps && c->gaps[node->subject])) return 0;
     if (gap >= OWN_CODE_NS) {
         const int64_t waited = gap * node->waited / 100;
@@ -292,6 +292,15 @@ int64_t replay_length(struct replay *r, const struct change *change)
     return play.last - r->begin;
 }
 
+static enum path_part part_of_gap(const struct replay *r, const struct node *node)
+{
+    switch (pause_doing(pause_before(r->run, node->subject))) {
+    case DOING_OUTSIDE: return PATH_OUTSIDE;
+    case DOING_NOTHING_KNOWN: return PATH_UNKNOWN;
+    default: return PATH_OWN_CODE;
+    }
+}
+
 void replay_path(struct replay *r, path_step *step, void *of)
 {
     const struct change nothing = {0};
@@ -315,8 +324,8 @@ void replay_path(struct replay *r, path_step *step, void *of)
         if (left > begin && node->kind != NODE_JOIN) step(of, part, node->subject, left - begin);
         if (before > 0 && node->kind != NODE_JOIN)
             step(of,
-                node->kind == NODE_CALL     ? node->waited > 50 ? PATH_OUTSIDE : PATH_OWN_CODE
-                : node->kind == NODE_RETURN ? PATH_RETURN
+                node->kind == NODE_CALL                                ? part_of_gap(r, node)
+                : node->kind == NODE_RETURN                            ? PATH_RETURN
                 : node->kind == NODE_HOST_FUNCTION                     ? PATH_HOST_FUNCTION
                 : node->kind == NODE_WORK && before > rest + LAUNCH_NS ? PATH_FULL
                                                                        : PATH_LAUNCH,
@@ -335,21 +344,6 @@ int64_t replay_unchanged(struct replay *r, bool unknown_fits)
 }
 double replay_scale(const struct replay *r) { return r->scale; }
 int64_t replay_recorded(const struct replay *r) { return r->end - r->begin; }
-uint32_t replay_wakes(const struct replay *r, uint32_t thread)
-{
-    uint32_t wakes = 0;
-    for (size_t i = 0; i < r->node_count; i++)
-        wakes += r->nodes[i].kind == NODE_CALL && r->nodes[i].woken &&
-                 r->run->calls[r->nodes[i].subject].thread == thread;
-    return wakes;
-}
-bool *replay_woken(const struct replay *r)
-{
-    bool *woken = array_zeros(r->run->call_count, sizeof *woken);
-    for (size_t i = 0; i < r->node_count; i++)
-        if (r->nodes[i].kind == NODE_CALL) woken[r->nodes[i].subject] = r->nodes[i].woken;
-    return woken;
-}
 bool replay_has_unknown(const struct replay *r)
 {
     for (size_t i = 0; i < r->node_count; i++)

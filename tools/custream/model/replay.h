@@ -73,14 +73,15 @@ struct replay *replay_split(const struct replay *whole, enum split split);
 void replay_free(struct replay *replay);
 
 /* The parts of the longest path of a run. `subject` is the index of a call, a piece of work or a
- * callback. For OWN_CODE and OUTSIDE it is the call behind them; for LAUNCH and FULL, the work or
- * callback that begins. */
+ * callback. For OWN_CODE, OUTSIDE and UNKNOWN it is the call behind them; for LAUNCH and FULL, the
+ * work or callback that begins. */
 enum path_part {
     PATH_WORK,
     PATH_CALL,
     PATH_RETURN,   /* a call that waited goes on */
     PATH_OWN_CODE, /* a thread's own code before a call */
     PATH_OUTSIDE,  /* a thread waited for something outside CUDA before a call */
+    PATH_UNKNOWN,  /* calls are missing before a call */
     PATH_HOST_FUNCTION,
     PATH_LAUNCH, /* the way from a call, or from other work, to work */
     PATH_FULL,   /* the device had no room for work */
@@ -104,10 +105,6 @@ int64_t replay_recorded(const struct replay *replay);
 double replay_scale(const struct replay *replay);
 /* Whether the run has a kernel whose shape is not known. */
 bool replay_has_unknown(const struct replay *replay);
-/* Returns how often the thread went on because another thread's call had ended. */
-uint32_t replay_wakes(const struct replay *replay, uint32_t thread);
-/* Returns, by call, whether its thread went on so. The caller frees the array. */
-bool *replay_woken(const struct replay *replay);
 /* Whether a piece of work began late, and no tie and no full device explains it. */
 bool replay_is_late(const struct replay *replay, uint32_t work);
 /* Returns the time, summed over all work, that no tie and no full device explains. */

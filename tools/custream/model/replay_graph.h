@@ -32,18 +32,12 @@ struct making {
                               has ended */
     uint32_t *thread_last; /* by thread: its last node; NONE */
     int64_t *thread_ended; /* by thread: the end of its last call in the trace */
-    uint32_t *thread_next; /* by thread: the place in run->thread_calls of its next call */
-    uint32_t waker; /* the node of the call that ended last, of all calls behind which their thread
-                       paused; NONE */
-    uint32_t waker_before;   /* likewise, without the calls of waker's thread; NONE */
+    uint32_t *call_nodes;  /* by call that is played: its last node; NONE */
     struct numbers events;   /* by event: the node at which its last record is reached */
     struct numbers polled;   /* queries, by call, that the thread repeated soon */
     uint32_t *enqueues_last; /* by thread: its last call that puts work on a GPU; 0 */
     uint32_t calling;        /* the thread of the call that is taken now */
-    /* paused: by thread, the end of its last call behind which it paused and did not compute.
-     * paused_before: what `paused` was before the thread's last pause. */
-    int64_t *paused, *paused_before;
-    bool *in_row; /* by call: it is in a row of launches that is worth a graph */
+    bool *in_row;            /* by call: it is in a row of launches that is worth a graph */
     text not_ready;
     double pinned_bytes, pinned_ns;
 };

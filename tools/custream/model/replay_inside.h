@@ -46,7 +46,7 @@ struct node {
     bool woken : 1;    /* CALL: its thread waited for another thread; the node has a tie TIE_WAKE */
     bool in_row : 1;   /* CALL: it is in a row of launches that is worth a graph */
     unsigned waited : 7; /* CALL: percent of the gap in which its thread waited outside CUDA */
-    bool lost : 1;       /* CALL: calls are missing in the gap, so nobody knows what it was */
+    bool missing : 1;    /* CALL: calls are missing in the gap, so nobody knows what it was */
     bool late : 1;       /* WORK: no tie and no full device explains when it began */
     bool last : 1; /* RETURN: its thread puts no more work on a GPU, so the wait has to stay */
 };

@@ -6,8 +6,6 @@
 #include "tools/custream/model/views.h"
 
 enum {
-    WAKE_GAP_NS = 200000,   /* a thread that made no call for so long may have waited for another */
-    WAKE_NS = 500000,       /* a thread goes on so soon behind the end of the call that woke it */
     LAUNCHES_IN_A_ROW = 20, /* so many launches are worth a graph */
     LANES_EACH = 32,        /* with more lanes, a wait is tied to device_tail, not to each lane */
     HELD_NS = 20000,        /* an allocation that takes longer waited for the device */
@@ -254,26 +252,17 @@ static void rows_find(struct making *m)
     }
 }
 
-/* Returns the node of another thread's call that let this call's thread go on; NONE. */
-static uint32_t waker_of(const struct making *m, const struct call *call, int64_t gap, bool first,
-    const struct pause *pause)
+/* Ties a call behind time that was not recorded to the GPU work before that time, which still ran
+ * when the thread's last call before it had ended, at `before`. So the call keeps its distance from
+ * that work, too, and nothing before that time gains by it. */
+static void missing_ties(struct making *m, const struct call *call, int64_t before)
 {
-    const uint32_t own = m->thread_last[call->thread];
-    const struct replay *r = m->replay;
-    uint32_t node = m->waker;
-    if (node != NONE && r->nodes[node].kind <= NODE_RETURN &&
-        m->run->calls[r->nodes[node].subject].thread == call->thread)
-        node = m->waker_before;
-    if (node == NONE || node == own || node_ended(m, node) > call->begin) return NONE;
-    if (first) return node;
-    const uint32_t thread = m->run->calls[r->nodes[node].subject].thread;
-    if (m->paused_before[thread] > m->thread_ended[call->thread])
-        return NONE; /* that thread paused in this gap before, too, and woke nobody then */
-    return gap > WAKE_GAP_NS && !pause_computes(pause, gap) &&
-                   call->begin - node_ended(m, node) < WAKE_NS &&
-                   node_ended(m, node) > m->thread_ended[call->thread]
-               ? node
-               : NONE;
+    const bool each = m->lane_count <= LANES_EACH;
+    for (size_t i = 0; i < (each ? m->lane_count : m->run->device_count); i++) {
+        const uint32_t tail = each ? m->lanes[i].tail : m->device_tail[i];
+        if (tail != NONE && node_ended(m, tail) > before && node_ended(m, tail) <= call->begin)
+            tie_add(m, tail, TIE_THREAD, before - node_ended(m, tail));
+    }
 }
 
 static uint32_t call_add(struct making *m, uint32_t index)
@@ -283,47 +272,29 @@ static uint32_t call_add(struct making *m, uint32_t index)
     const bool first = last == NONE;
     const int64_t before = m->thread_ended[call->thread],
                   gap = first || call->begin < before ? 0 : call->begin - before;
-    const struct pause *pause = gap >= OWN_CODE_NS ? pause_before(m->run, index) : NULL;
-    const uint32_t waker = waker_of(m, call, gap, first, pause);
-    const uint32_t node = node_add(m, NODE_CALL, index);
-    m->replay->nodes[node].takes =
-        time_pack(call->end - (first || call->begin > before ? call->begin : before));
-    m->replay->nodes[node].gap = time_pack(gap);
-    m->replay->nodes[node].in_row = m->in_row[index];
-    m->replay->nodes[node].woken = waker != NONE && !first;
-    m->replay->nodes[node].waited = (unsigned)(100 * pause_waited(pause, gap)) & 127;
-    m->replay->nodes[node].lost = gap >= OWN_CODE_NS && calls_miss(m->run, before, call->begin);
-    if (gap >= OWN_CODE_NS && waker == NONE && (m->run->clock_count || m->replay->nodes[node].lost))
+    const struct pause *pause = first || gap >= OWN_CODE_NS ? pause_before(m->run, index) : NULL;
+    const bool missing = gap && pause && pause->missing;
+    const uint32_t waker = pause && pause->waker != NONE && pause->waker >= m->replay->call_begin
+                               ? m->call_nodes[pause->waker - m->replay->call_begin]
+                               : NONE;
+    if (missing && m->lane_count > LANES_EACH) devices_join(m);
+    const uint32_t number = node_add(m, NODE_CALL, index);
+    struct node *node = &m->replay->nodes[number];
+    node->takes = time_pack(call->end - (first || call->begin > before ? call->begin : before));
+    node->gap = time_pack(gap);
+    node->in_row = m->in_row[index];
+    node->woken = waker != NONE && !first;
+    node->waited = (unsigned)(100 * pause_waited(pause)) & 127;
+    node->missing = missing;
+    if (gap >= OWN_CODE_NS && waker == NONE && (m->run->clock_count || missing))
         m->replay->unexplained +=
-            pause && !m->replay->nodes[node].lost ? pause->high - pause->low : gap;
+            pause && pause->measured && !missing ? pause->high - pause->low : gap;
     tie_add(m, last, TIE_THREAD, 0);
-    if (waker != NONE) /* if `first`: the call behind which the thread was made, probably */
+    if (waker != NONE)
         tie_add(m, waker, first ? TIE_THREAD : TIE_WAKE, call->begin - node_ended(m, waker));
-    m->thread_last[call->thread] = node;
-    return node;
-}
-
-/* Notes the end of a call. If its thread pauses then, the call may have woken another thread. */
-static void call_ended(struct making *m, uint32_t index)
-{
-    const struct run *run = m->run;
-    const struct call *call = &run->calls[index];
-    const uint32_t node = m->thread_last[call->thread], place = m->thread_next[call->thread];
-    if (call->end > m->thread_ended[call->thread]) m->thread_ended[call->thread] = call->end;
-    const uint32_t next = place < run->thread_calls.begins[call->thread + 1]
-                              ? run->thread_calls.members[place]
-                              : NONE;
-    const int64_t ns = next == NONE ? INT64_MAX : run->calls[next].begin - call->end;
-    if (ns < WAKE_GAP_NS) return;
-    m->paused_before[call->thread] = m->paused[call->thread];
-    /* a thread that computes in its pauses is no heartbeat: a loader computes, then wakes others */
-    if (next == NONE || !pause_computes(pause_before(run, next), ns))
-        m->paused[call->thread] = call->end;
-    if (m->waker != NONE && node_ended(m, m->waker) > node_ended(m, node)) return;
-    const uint32_t subject = m->waker == NONE ? NONE : m->replay->nodes[m->waker].subject;
-    if (subject != NONE && m->run->calls[subject].thread != call->thread)
-        m->waker_before = m->waker;
-    m->waker = node;
+    if (missing) missing_ties(m, call, before);
+    m->thread_last[call->thread] = number;
+    return number;
 }
 
 /* A record is a barrier on the legacy default stream, and on blocking streams, as work is. */
@@ -371,18 +342,13 @@ static void host_function(struct making *m, uint32_t index, uint32_t call_node, 
 static void call_take(struct making *m, uint32_t index, const uint32_t *callback_of)
 {
     const struct call *call = &m->run->calls[index];
-    m->thread_next[call->thread]++;
     m->calling = call->thread;
     if (numbers_get(&m->polled, index, 0) &&
-        call->begin - m->thread_ended[call->thread] < OWN_CODE_NS) {
-        if (call->end > m->thread_ended[call->thread]) m->thread_ended[call->thread] = call->end;
+        call->begin - m->thread_ended[call->thread] < OWN_CODE_NS)
         return;
-    }
     const uint32_t node = call_add(m, index);
-    if (call->result || call->captured) {
-        call_ended(m, index);
-        return;
-    }
+    m->call_nodes[index - m->replay->call_begin] = node;
+    if (call->result || call->captured) return;
     if (call->works && call->stream != NONE) call_works(m, call, node);
     switch (call_kind(call)) {
     case CS_KIND_EVENT:
@@ -397,7 +363,7 @@ static void call_take(struct making *m, uint32_t index, const uint32_t *callback
     case CS_KIND_QUERY: host_waits(m, index, node); break;
     default: other_waits(m, index, node); break;
     }
-    call_ended(m, index);
+    m->call_nodes[index - m->replay->call_begin] = m->thread_last[call->thread];
 }
 
 /* --- the whole graph --- */
@@ -426,13 +392,7 @@ static void making_begin(struct making *m)
     m->device_tail = array_none(run->device_count);
     m->thread_last = array_none(run->thread_count);
     m->thread_ended = array_zeros(run->thread_count, sizeof *m->thread_ended);
-    m->thread_next = array_zeros(run->thread_count, sizeof *m->thread_next);
-    for (size_t t = 0; t < run->thread_count; t++)
-        m->thread_next[t] = (uint32_t)FIRST_NOT(i, run->thread_calls.begins[t],
-            run->thread_calls.begins[t + 1], run->thread_calls.members[i] < m->replay->call_begin);
-    m->waker = m->waker_before = NONE;
-    m->paused = array_zeros(run->thread_count, sizeof *m->paused);
-    m->paused_before = array_zeros(run->thread_count, sizeof *m->paused_before);
+    m->call_nodes = array_none(m->replay->call_end - m->replay->call_begin);
     m->not_ready = text_find(&run->texts, "CUDA_ERROR_NOT_READY");
     m->enqueues_last = array_zeros(run->thread_count, sizeof *m->enqueues_last);
     for (uint32_t i = m->replay->call_begin; i < m->replay->call_end; i++)
@@ -451,11 +411,9 @@ static void making_end(struct making *m)
     free(m->device_tail);
     free(m->thread_last);
     free(m->in_row);
-    free(m->paused);
-    free(m->paused_before);
+    free(m->call_nodes);
     free(m->enqueues_last);
     free(m->thread_ended);
-    free(m->thread_next);
     numbers_free(&m->events);
     numbers_free(&m->polled);
 }
@@ -493,6 +451,7 @@ static size_t calls_take(struct making *m)
         if (call->begin < r->begin) r->begin = call->begin;
         if (call->end > r->end) r->end = call->end;
         call_take(m, i, callback_of);
+        if (call->end > m->thread_ended[call->thread]) m->thread_ended[call->thread] = call->end;
     }
     free(callback_of);
     for (uint32_t i = 0; i < run->work_count; i++) {

@@ -337,8 +337,6 @@ static void loading_free(struct run *run)
     run->loading = NULL;
 }
 
-static uint64_t calls_missing(const struct loss *loss) { return loss->calls + loss->closed; }
-
 void run_settle(struct run *run)
 {
     loading_free(run);
@@ -351,7 +349,7 @@ void run_settle(struct run *run)
         ranges_by_time); /* joined ranges are longer now */
     sort(run->parts, run->part_count, sizeof *run->parts, parts_by_number);
     sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
-    run->no_calls = periods_lost(run, calls_missing, 0);
+    run->no_calls = periods_lost(run, calls_lost, 0);
     settle_span(run);
     tie_works(run);
     set_sample_apart(run);

@@ -32,8 +32,11 @@ bool parts_continue(const struct run *run)
 
 /* --- losses --- */
 
-uint64_t works_lost(const struct loss *loss) { return loss->no_times ? UINT64_MAX : loss->works; }
-uint64_t calls_lost(const struct loss *loss) { return loss->calls; }
+uint64_t works_lost(const struct loss *loss)
+{
+    return loss->no_times || loss->closed ? UINT64_MAX : loss->works;
+}
+uint64_t calls_lost(const struct loss *loss) { return loss->closed ? UINT64_MAX : loss->calls; }
 
 struct periods periods_lost(const struct run *run, loss_size *lost, uint64_t few)
 {

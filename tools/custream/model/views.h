@@ -28,15 +28,15 @@ uint32_t *host_functions_of(const struct run *run);
 /* Whether the work is a copy from or to pageable memory, as CUPTI's name of it says. */
 bool work_is_pageable(const struct run *run, const struct work *work);
 
-/* Returns the pause before a call; NULL: none, or the trace lacks the processor time there. */
+/* Returns the pause before a call; NULL: none. */
 const struct pause *pause_before(const struct run *run, uint32_t call);
-/* Returns the share of a pause of `ns` in which its thread waited: the middle of what is possible.
- * NULL: not known, so 0. */
-double pause_waited(const struct pause *pause, int64_t ns);
-/* Whether the thread was on a processor for nearly all of a pause. NULL: not known, so no. */
-bool pause_computes(const struct pause *pause, int64_t ns);
+/* Returns the share of a pause in which its thread waited: the middle of what is possible. 0: none,
+ * or not known. */
+double pause_waited(const struct pause *pause);
+/* Returns what the thread did for most of a pause. NULL: own code. */
+enum host_doing pause_doing(const struct pause *pause);
 
-/* Return how much was lost. UINT64_MAX: pieces of GPU work, but not how many. */
+/* Return how much was lost. UINT64_MAX: it is not known how much. */
 typedef uint64_t loss_size(const struct loss *loss);
 loss_size works_lost, calls_lost;
 /* Returns the times in which more than `few` was lost. The caller frees the rows. */

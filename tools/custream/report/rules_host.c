@@ -209,36 +209,35 @@ static void pauses_add(struct pauses *to, const struct pauses *from)
 }
 
 /* Adds up a thread's pauses in which it waited for something outside CUDA for a quarter of the
- * time, or those in which it computed for so long. Leaves out where calls are missing, and `woken`,
- * by call: the thread waited for another one. */
-static struct pauses pauses_of(
-    const struct findings *to, uint32_t thread, bool outside, const bool *woken)
+ * time, or those in which it computed for so long. Leaves out where calls are missing, or the
+ * thread waited for another one. */
+static struct pauses pauses_of(const struct findings *to, uint32_t thread, bool outside)
 {
     const double part = 0.25;
     const struct run *run = &to->of->run;
     const uint32_t *calls = run->thread_calls.members;
     struct pauses pauses = {0};
-    const uint32_t first = run->thread_calls.begins[thread],
-                   end = run->thread_calls.begins[thread + 1];
-    uint32_t before = first < end ? calls[first] : NONE;
-    for (uint32_t i = first + 1; i < end; i++) {
-        const int64_t from = run->calls[before].end, until = run->calls[calls[i]].begin,
-                      ns = until - from;
-        if (ns >= OWN_CODE_NS && until > to->steady.begin && until <= to->steady.end &&
-            !woken[calls[i]] && !calls_miss(run, from, until)) {
-            const struct pause *pause = pause_before(run, calls[i]);
-            const double waited = pause_waited(pause, ns);
-            if ((outside ? waited : 1 - waited) >= part)
-                pauses_add(&pauses, &(struct pauses){.total = ns,
-                                        .longest = ns,
-                                        .known = pause ? ns : 0,
-                                        .low = pause ? pause->low : 0,
-                                        .high = pause ? pause->high : 0,
-                                        .times = 1,
-                                        .before = before,
-                                        .behind = calls[i]});
-        }
-        if (run->calls[calls[i]].end > from) before = calls[i]; /* no call inside another one */
+    uint32_t before = NONE;
+    for (uint32_t i = run->thread_calls.begins[thread]; i < run->thread_calls.begins[thread + 1];
+        i++) {
+        const struct call *call = &run->calls[calls[i]];
+        const struct pause *pause =
+            before != NONE && call->begin - run->calls[before].end >= OWN_CODE_NS
+                ? pause_before(run, calls[i])
+                : NULL;
+        const double waited = pause_waited(pause);
+        if (pause && call->begin > to->steady.begin && call->begin <= to->steady.end &&
+            !pause->missing && pause->waker == NONE && (outside ? waited : 1 - waited) >= part)
+            pauses_add(&pauses, &(struct pauses){.total = pause->ns,
+                                    .longest = pause->ns,
+                                    .known = pause->measured ? pause->ns : 0,
+                                    .low = pause->measured ? pause->low : 0,
+                                    .high = pause->measured ? pause->high : 0,
+                                    .times = 1,
+                                    .before = before,
+                                    .behind = calls[i]});
+        /* no call inside another one */
+        if (before == NONE || call->end > run->calls[before].end) before = calls[i];
     }
     return pauses;
 }
@@ -275,11 +274,10 @@ static void look_pauses(struct findings *to, bool outside)
 {
     const size_t found = to->count;
     if (!to->replay) return;
-    bool *woken = replay_woken(to->replay);
     struct pauses all = {0};
     uint32_t threads = 0;
     for (uint32_t t = 0; t < to->of->run.thread_count; t++) {
-        const struct pauses pauses = pauses_of(to, t, outside, woken);
+        const struct pauses pauses = pauses_of(to, t, outside);
         if (pauses.times < LOOP && pauses.longest < LONG_NS) continue;
         report_pauses(to, OF(THREAD, t), &pauses);
         pauses_add(&all, &pauses);
@@ -290,7 +288,6 @@ static void look_pauses(struct findings *to, bool outside)
     double sum = 0;
     for (size_t i = found; i < alone; i++) sum += to->rows[i].high;
     if (threads > 1) report_pauses(to, OF_WORDS("all threads"), &all);
-    free(woken);
     if (to->count == alone) return;
     to->count = alone;
     if (to->rows[alone].high < 2 * sum) return;
@@ -306,11 +303,15 @@ void look_locks(struct findings *to)
 {
     const struct run *run = &to->of->run;
     uint32_t most = 0, thread = NONE, all = 0;
-    for (uint32_t t = 0; to->replay && t < run->thread_count; t++) {
-        const uint32_t wakes = replay_wakes(to->replay, t);
-        all += wakes;
-        if (wakes > most) most = wakes, thread = t;
+    uint32_t *wakes = array_zeros(run->thread_count, sizeof *wakes);
+    for (size_t i = 0; to->replay && i < run->pause_count; i++) {
+        const struct pause *pause = &run->pauses[i];
+        const uint32_t of = run->calls[pause->call].thread;
+        if (!pause->ns || pause->waker == NONE) continue;
+        all++;
+        if (++wakes[of] > most) most = wakes[of], thread = of;
     }
+    free(wakes);
     if (all < 2) return;
     finding(to, OF(THREAD, thread), TIMES(all),
         "threads made no call for %s or longer, and went on as soon as another thread's call had "

@@ -18,6 +18,7 @@ static const char *const part_word[PATH_PARTS] = {
     [PATH_RETURN] = "after a wait",
     [PATH_OWN_CODE] = "own code before",
     [PATH_OUTSIDE] = "waited outside CUDA before",
+    [PATH_UNKNOWN] = "not recorded before",
     [PATH_HOST_FUNCTION] = "host function",
     [PATH_LAUNCH] = "way to the GPU",
     [PATH_FULL] = "no room for",
@@ -26,7 +27,7 @@ static const char *const part_word[PATH_PARTS] = {
 static bool is_of_host(enum path_part part)
 {
     return part == PATH_CALL || part == PATH_RETURN || part == PATH_OWN_CODE ||
-           part == PATH_OUTSIDE;
+           part == PATH_OUTSIDE || part == PATH_UNKNOWN;
 }
 
 struct path {
