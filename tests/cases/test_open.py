@@ -278,6 +278,44 @@ def test_idle_time_has_a_lane_of_its_own(online, tmp_path):
     assert {row["args"].get("the host was") for rows in lanes.values() for row in rows[1:] if row["args"]["cause"] == "host"} == {"own code"}
 
 
+def idle_is_that_of_the_report(lanes, *files):
+    """The lanes of idle time have as much of each cause as the report of the same files."""
+    idle = json.loads(custream("report", "--json", *files).stdout)["tables"]["idle"]
+    shown = {}
+    for row in (row for rows in lanes.values() for row in rows[1:]):
+        shown[row["args"]["cause"]] = shown.get(row["args"]["cause"], 0) + round(1000 * row["dur"])
+    assert shown and {row["cause"]: row["idle_ns"] for row in idle} == shown
+
+
+def test_idle_time_of_a_run_in_parts(online, root, tmp_path):
+    """Parts are merged, and GPUs have other pids then."""
+    parts = [root / f"tests/golden/traces/rotated{part}.json.gz" for part in ("", ".2", ".1")]
+    opened, port = online(*parts)
+    assert "idle, by cause" in urllib.parse.unquote(str(opened.url) + opened.link)
+    (tmp_path / "got.json").write_bytes(opened.ask(port=port)[2])
+    _, lanes = idle_apart(tmp_path / "got.json")
+    assert list(lanes) == [1000000000]
+    idle_is_that_of_the_report(lanes, *parts)
+
+
+def test_idle_time_of_a_file_that_was_cut_off(online, tmp_path):
+    story, path = Story(), tmp_path / "t.json"
+    story.stream(13)
+    for n in range(9):
+        story.kernel(13, 1000 * n, 1000 * n + 5, 100)
+    path.write_text(story.text().partition('"ts": 8000')[0], encoding="utf-8")
+    opened, port = online(path)
+    (tmp_path / "got.json").write_bytes(opened.ask(port=port)[2])
+    _, lanes = idle_apart(tmp_path / "got.json")
+    idle_is_that_of_the_report(lanes, path)
+
+
+def test_runs_in_one_timeline_have_no_lanes_of_idle_time(online, run_app, tmp_path):
+    opened, port = online(*(run_app(["demo"]).check().trace for _ in range(2)))
+    (tmp_path / "got.json").write_bytes(opened.ask(port=port)[2])
+    assert not idle_apart(tmp_path / "got.json")[1]
+
+
 def test_it_does_so_of_several_files_too(online, run_app, trace_processor, tmp_path):
     opened, port = online(terse(run_app, tmp_path, ".json"), terse(run_app, tmp_path, ".pftrace.gz", "demo"))
     (tmp_path / "got.json").write_bytes(opened.ask(port=port)[2])
@@ -457,6 +495,14 @@ def test_several_files_are_merged(online, run_app, tmp_path):
     assert [file["file"] for file in merged["metadata"]["merged"]["files"]] == [str(run.trace) for run in runs]
     assert opened.process.wait(timeout=30) == 0 and opened.process.stderr.read() == ""
     assert sorted(tmp_path.iterdir()) == before and not list(pathlib.Path("/tmp").glob("custream-open-*/*"))
+
+
+def test_another_port_is_told_beside_the_link(opening, trace):
+    """Perfetto's UI reads from 9001 alone, so the link names that."""
+    opened = opening("--port=0", trace)
+    opened.process.terminate()
+    line = opened.process.stderr.read()
+    assert re.fullmatch(r"custream open: the trace is served on port (\d+), and .*: ssh -L 9001:127\.0\.0\.1:\1 HOST there, or --offline here\n", line), line
 
 
 @pytest.mark.parametrize("count", [1, 2], ids=["whole", "merged"])

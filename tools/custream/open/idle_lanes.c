@@ -8,6 +8,7 @@
 #include "shim/base/options.h"
 #include "tools/custream/command.h"
 #include "tools/custream/convert/rows.h"
+#include "tools/custream/lanes.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/model/model.h"
 #include "tools/custream/open/open.h"
@@ -30,16 +31,16 @@ static void member_add(struct rope *text, const char *name, const char *value)
     rope_string(text, value, strlen(value));
 }
 
-/* Makes the row of one piece of idle time. */
-static void idle_row(struct rope *text, const struct run *run, const struct idle *idle)
+/* Makes the row of one piece of idle time, on the GPU with this pid. */
+static void idle_row(
+    struct rope *text, const struct run *run, const struct idle *idle, uint32_t pid)
 {
     const int64_t ns = idle->end - idle->begin;
     rope_print(text,
         "{\"ph\":\"X\",\"cat\":\"cs_idle\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%" PRId64
         ".%03d,\"dur\":%" PRId64 ".%03d,\"args\":{\"cause\":\"%s\"",
-        cause_info[idle->cause].title, run->devices[idle->device].ordinal, IDLE_LANE,
-        idle->begin / 1000, (int)(idle->begin % 1000), ns / 1000, (int)(ns % 1000),
-        cause_info[idle->cause].key);
+        cause_info[idle->cause].title, pid, IDLE_LANE, idle->begin / 1000,
+        (int)(idle->begin % 1000), ns / 1000, (int)(ns % 1000), cause_info[idle->cause].key);
     member_add(text, "before", text_in(run, run->works[idle->next].name));
     if (idle->cause == CAUSE_HOST) member_add(text, "the host was", doing_word[idle->doing]);
     if (idle->call != NONE) member_add(text, "call", text_in(run, run->calls[idle->call].name));
@@ -47,24 +48,28 @@ static void idle_row(struct rope *text, const struct run *run, const struct idle
     rope_literal(text, "}}");
 }
 
-static bool lanes_put(struct conversion *c, const char *path, char error[256])
+static bool lanes_put(struct conversion *c, const struct idle_files *files, char error[256])
 {
     struct model model;
     struct rope text = {0};
-    bool good = true;
+    bool good = true, loaded = files->count > 0;
     model_init(&model);
-    if (run_load(&model.run, path, NULL, NULL, error)) {
+    for (int i = 0; loaded && i < files->count; i++)
+        loaded = run_load(&model.run, files->paths[i], NULL, NULL, error);
+    if (loaded) {
         model_settle(&model);
         for (size_t i = 0; good && i < model.idles.count; i++) {
             const struct idle *idle = &model.idles.rows[i];
+            const uint32_t ordinal = model.run.devices[idle->device].ordinal,
+                           pid = files->merged ? merged_gpu_pid(0, ordinal) : ordinal;
             if (!i || idle[-1].device != idle->device) {
                 rope_print(&text,
                     "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{"
                     "\"name\":\"" IDLE_LANE_NAME "\"}}",
-                    model.run.devices[idle->device].ordinal, IDLE_LANE);
+                    pid, IDLE_LANE);
                 good = row_put(c, &text, error);
             }
-            idle_row(&text, &model.run, idle);
+            idle_row(&text, &model.run, idle, pid);
             good = good && row_put(c, &text, error);
         }
     }
@@ -73,7 +78,8 @@ static bool lanes_put(struct conversion *c, const char *path, char error[256])
     return good;
 }
 
-bool whole_write(const char *command, const char *from, const char *to, bool lanes)
+bool whole_write(
+    const char *command, const char *from, const char *to, const struct idle_files *idle)
 {
     struct out out;
     char error[256];
@@ -83,7 +89,7 @@ bool whole_write(const char *command, const char *from, const char *to, bool lan
     struct conversion *c = conversion_new((packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, out_put, &out);
     const struct source_sink sink = {c, conversion_row, conversion_member};
     const bool good =
-        source_read(from, 0, &sink, error) != JSON_BROKEN && (!lanes || lanes_put(c, from, error));
+        source_read(from, 0, &sink, error) != JSON_BROKEN && lanes_put(c, idle, error);
     if (good) conversion_end(c, NULL);
     else complain(command, "%s", error);
     conversion_free(c);

@@ -12,6 +12,7 @@
 #include "shim/base/options.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
+#include "tools/custream/model/model.h"
 #include "tools/custream/module.h"
 #include "tools/custream/near.h"
 #include "tools/custream/open/open.h"
@@ -75,12 +76,17 @@ static int file_judge(const char *path)
 
 static int files_read(const struct request *request, struct busy *busy)
 {
+    struct identity first = {0}, next;
     for (int i = 0; i < request->file_count; i++) {
         char error[256];
         const int status = file_judge(request->files[i]);
         if (status != STATUS_OK) return status;
         if (!busy_read(busy, request->files[i], error))
             return complain(NAME, "%s: %s", request->files[i], error);
+        if (busy->several || !busy->ours || !run_identify(request->files[i], &next, error) ||
+            (i && (next.pid != first.pid || next.base != first.base)))
+            busy->several = true;
+        first = next;
     }
     return STATUS_OK;
 }
@@ -92,9 +98,9 @@ static const char *last_part(const char *path)
 }
 
 /* Whether the trace gets lanes of idle time. They need a model, which is of one run of ours. */
-static bool has_idle_lanes(const struct request *request, const struct busy *busy)
+static bool has_idle_lanes(const struct busy *busy)
 {
-    return busy->ours && request->file_count == 1 && busy->begin < busy->end;
+    return !busy->several && busy->begin < busy->end;
 }
 
 static int merge(const struct request *request, char *to)
@@ -110,15 +116,16 @@ static int merge(const struct request *request, char *to)
 
 /* Writes a copy, in a child process, since writing sets signal handlers of its own, and a model
  * takes much memory. `from`: the trace that is copied; NULL: all are merged. */
-static int copy_make(const struct request *request, const char *from, bool lanes, char *to)
+static int copy_make(
+    const struct request *request, const char *from, const struct idle_files *idle, char *to)
 {
     int status;
     fflush(NULL);
     const pid_t child = fork();
     if (!child)
-        exit(!from                                ? merge(request, to)
-             : whole_write(NAME, from, to, lanes) ? STATUS_OK
-                                                  : STATUS_UNUSABLE);
+        exit(!from                               ? merge(request, to)
+             : whole_write(NAME, from, to, idle) ? STATUS_OK
+                                                 : STATUS_UNUSABLE);
     void (*const before)(int) =
         signal(SIGINT, SIG_IGN); /* Ctrl-C ends only the child; the caller removes the folder */
     const bool waited = child > 0 && waitpid(child, &status, 0) == child;
@@ -141,14 +148,17 @@ static int copy_open(const struct request *request, struct server *server, struc
         return complain(NAME, "%s: cannot be made: %s", folder, strerror(errno));
     snprintf(merged, sizeof merged, "%s/merged%s", folder, extension);
     snprintf(whole, sizeof whole, "%s/whole%s", folder, extension);
+    struct idle_files idle = {.paths = request->files};
     if (request->file_count > 1 || busy->cut) {
-        status = copy_make(request, NULL, false, merged);
+        idle.merged = true;
+        status = copy_make(request, NULL, NULL, merged);
         from = merged;
         if (status == STATUS_OK && !busy_read(busy, merged, error))
             status = complain(NAME, "%s", error);
     }
     if (status == STATUS_OK && busy->ours && busy->begin < busy->end) {
-        status = copy_make(request, from, has_idle_lanes(request, busy), whole);
+        if (has_idle_lanes(busy)) idle.count = request->file_count;
+        status = copy_make(request, from, &idle, whole);
         from = whole;
     }
     if (status == STATUS_OK && (server->file = open(from, O_RDONLY | O_CLOEXEC)) < 0)
@@ -164,9 +174,8 @@ static int trace_open(const struct request *request, struct server *server, stru
     struct stat about;
     const bool several = request->file_count > 1;
     server->name = several ? "merged.json" : last_part(request->files[0]);
-    const int status = several || busy->cut || has_idle_lanes(request, busy)
-                           ? copy_open(request, server, busy)
-                           : STATUS_OK;
+    const int status =
+        several || busy->cut || has_idle_lanes(busy) ? copy_open(request, server, busy) : STATUS_OK;
     if (status != STATUS_OK) return status;
     if (server->file < 0) server->file = open(request->files[0], O_RDONLY | O_CLOEXEC);
     if (server->file < 0 || fstat(server->file, &about))
@@ -245,7 +254,7 @@ static char *link_of(const struct request *request, const struct server *server,
     /* A pinned name pins the stream of that name in each file, so several files get fewer names. */
     const int preset = request->file_count < PIN_DEFAULT ? PIN_DEFAULT / request->file_count : 1,
               pin = request->pin >= 0 ? request->pin : preset;
-    const size_t first = pin && has_idle_lanes(request, busy),
+    const size_t first = pin && has_idle_lanes(busy),
                  count = first + busy_names(busy, names + first, (size_t)pin);
     char *name = link_part(server->name, ""), *trace, *ui, *link;
     const unsigned port = request->offline ? server->port : UI_PORT;
@@ -262,8 +271,14 @@ static char *link_of(const struct request *request, const struct server *server,
 static int serve(const struct request *request, struct server *server, struct busy *busy)
 {
     char *link = link_of(request, server, busy);
-    if (request->print_url) puts(link);
-    else say(request, server, link);
+    if (request->print_url) {
+        puts(link);
+        if (!request->offline && request->port <= 0 && server->port != UI_PORT)
+            complain(NAME,
+                "the trace is served on port %u, and Perfetto's UI reads from port %u "
+                "alone: ssh -L %u:127.0.0.1:%u HOST there, or --offline here",
+                server->port, UI_PORT, UI_PORT, server->port);
+    } else say(request, server, link);
     free(link);
     if (fflush(stdout)) return STATUS_UNUSABLE; /* main says why */
     const int end = server_run(server, request->stay);

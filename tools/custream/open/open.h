@@ -49,6 +49,7 @@ struct busy {
     int64_t begin, end;   /* of the GPU work in the last file that was read, in ns */
     bool cut;             /* a file ends in the middle */
     bool ours;            /* custream wrote the file that was read last */
+    bool several;         /* the files are not parts of one run that custream recorded */
 };
 
 void busy_init(struct busy *busy);
@@ -63,9 +64,17 @@ void busy_free(struct busy *busy);
 
 #define IDLE_LANE_NAME "idle, by cause"
 
-/* Writes a copy of a trace with what its slices leave out. With `lanes`, the copy also has a lane
- * "idle, by cause" for each GPU. False: the complaint was printed. */
-bool whole_write(const char *command, const char *from, const char *to, bool lanes);
+/* The files of one run of which the idle time is shown. */
+struct idle_files {
+    char *const *paths;
+    int count;   /* 0: none */
+    bool merged; /* the trace was made of them by `custream merge` */
+};
+
+/* Writes a copy of a trace with what its slices leave out, and with a lane "idle, by cause" for
+ * each GPU. False: the complaint was printed. */
+bool whole_write(
+    const char *command, const char *from, const char *to, const struct idle_files *idle);
 
 /* --- server.c: a web server for one trace, on loopback, in a thread of its own. It answers GET and
  * OPTIONS for the trace, at a path with a random token, and for files of a folder with Perfetto's

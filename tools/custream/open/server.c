@@ -231,6 +231,7 @@ int server_run(struct server *server, bool stay)
         (unsigned)CONNECTIONS, MHD_OPTION_END);
     while (daemon && !sigwait(&awaited, &end) && end == DELIVERED && stay) continue;
     if (daemon) mhd.stop(daemon);
+    signal(DELIVERED, SIG_IGN); /* one that came since is dropped */
     sigprocmask(SIG_SETMASK, &before, NULL);
     return !daemon ? -1 : end == DELIVERED ? 0 : end;
 }
