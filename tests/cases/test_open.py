@@ -494,7 +494,7 @@ def test_several_files_are_merged(online, run_app, tmp_path):
     merged = json.loads(opened.ask(port=port)[2])
     assert [file["file"] for file in merged["metadata"]["merged"]["files"]] == [str(run.trace) for run in runs]
     assert opened.process.wait(timeout=30) == 0 and opened.process.stderr.read() == ""
-    assert sorted(tmp_path.iterdir()) == before and not list(pathlib.Path("/tmp").glob("custream-open-*/*"))
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_another_port_is_told_beside_the_link(opening, trace):
