@@ -82,13 +82,23 @@ size_t cs_verdict_sentence(char *text, size_t size, size_t n, const struct cs_ve
     return v->complete && !v->ended ? n : cs_verdict_state(text, size, cs_verdict_put(text, size, n, "; "), v);
 }
 
-/* A name that a shell would take apart stands in single quotes, which it has instead of its own. */
+static bool is_control(char c) { return (c >= 0 && c < ' ') || c == 0x7f; }
+
+/* A name that a shell would take apart stands in single quotes, which it has instead of its own. One
+ * with control characters stands in $'', with numbers for these: they would break the line. */
 size_t cs_verdict_file(char *text, size_t size, size_t n, const char *path)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
     if (!path[strspn(path, plain)]) return cs_verdict_put(text, size, n, "%s%s", *path == '-' ? "./" : "", path);
-    n = cs_verdict_put(text, size, n, "'");
-    for (const char *p = path; *p; p++) n = *p == '\'' ? cs_verdict_put(text, size, n, "'\\''") : cs_verdict_put(text, size, n, "%c", *p);
+    bool controls = false;
+    for (const char *p = path; *p; p++) controls |= is_control(*p);
+    n = cs_verdict_put(text, size, n, controls ? "$'" : "'");
+    for (const char *p = path; *p; p++) {
+        const bool number = controls && (is_control(*p) || *p == '\\' || *p == '\'');
+        n = number        ? cs_verdict_put(text, size, n, "\\%03o", *p)
+            : *p == '\'' ? cs_verdict_put(text, size, n, "'\\''")
+                         : cs_verdict_put(text, size, n, "%c", *p);
+    }
     return cs_verdict_put(text, size, n, "'");
 }
 

@@ -1,5 +1,6 @@
 """The first screen of `custream report`: the steady part and its steps, how much of it the GPU computed, what costs most, and where to look next."""
 import shlex
+import subprocess
 
 import pytest
 
@@ -138,7 +139,7 @@ def test_a_copy_is_not_computing(tmp_path):
     computing = only(tables["computing"])
     assert length == 9_210_000  # it ends with the last kernel
     assert (computing["kernels_ns"], computing["copies_ns"], computing["unknown_ns"], computing["nothing_ns"]) == (2_000_000, 2_700_000, 0, length - 4_700_000)
-    assert "In that time GPU 0 computed for 21.7 % (2.000 ms), only copied for 29.3 % (2.700 ms) and did nothing for 49.0 % (4.510 ms)." in text_of(tmp_path, story)
+    assert "In that time GPU 0 computed for 21.7 % (2.000 ms), only copied or set memory for 29.3 % (2.700 ms) and did nothing for 49.0 % (4.510 ms)." in text_of(tmp_path, story)
 
 
 def test_inside_of_a_graph_nothing_is_known(tmp_path):
@@ -194,6 +195,35 @@ def test_without_a_gain_the_largest_idle_time_is_named(tmp_path):
     assert "No finding has a gain. Of its idle time, GPU 0 had 100.0 % for this reason: not known." in text
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_whose_own_work_costs_most(tmp_path, devices):
+    """GPU 1 is full. GPU 0, if there is one, has little to do."""
+    made, end = Made(), 5
+    for device in range(2 - devices, 2):
+        made.stream(13, device=device)
+    for n in range(12):
+        if devices > 1:
+            made.launch("small", 1000 * n + 1, 1000 * n + 10, 20, device=0)
+        made.launch("k", 3 * n + 2, max(end, 3 * n + 10), 1000, device=1)
+        end = max(end, 3 * n + 10) + 1000
+    text = text_of(tmp_path, made)
+    assert f"What costs most is {'GPU 1' if devices > 1 else 'the GPU'}'s own work: kernels ran for " in text, text
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_long_start_is_told(tmp_path, named):
+    """Before twelve kernels of 1 ms one after the other: 10 s in one call, or in none."""
+    story, end = Story(), 0
+    story.stream(13)
+    story.call("cuDevicePrimaryCtxRetain", 0, 10_000_000 if named else 10)
+    for n in range(12):
+        at = 10_000_010 + 1000 * n
+        end = story.kernel(13, at, max(end, at + 5), 995)
+    spent = "10.00 s of that went to cuDevicePrimaryCtxRetain (1 time)" if named else "for 10.00 s of that no thread was in a call that is recorded"
+    assert f"\nBefore its steady part came 10.00 s; {spent}.\n" in text_of(tmp_path, story)
+    assert "Before its" not in text_of(tmp_path, synchronous(20))
+
+
 # --- where to look next ---
 
 def next_of(text):
@@ -226,6 +256,17 @@ def test_the_commands_do_as_they_say(tmp_path):
     for command in commands[1:3]:
         words = shlex.split(command)
         assert custream(*words[1:], cwd=tmp_path).returncode == 0
+
+
+def test_a_file_name_that_would_break_the_line(tmp_path):
+    """It is written with numbers, and a shell reads it as the name again."""
+    (tmp_path / "a\nb").mkdir()
+    (tmp_path / "a\nb/it's.json").write_text(synchronous(20).text(), encoding="utf-8")
+    text = custream("report", "--brief", "a\nb/it's.json", cwd=tmp_path, env={"COLUMNS": "5000"}).stdout
+    command = next_of(text)[1]
+    assert command == "custream report --critical-path $'a\\012b/it\\047s.json'"
+    told = subprocess.run(["bash", "-c", command.replace("custream report --critical-path", "printf %s")], capture_output=True, text=True, check=True).stdout
+    assert told == "a\nb/it's.json"
 
 
 # --- nothing is known ---

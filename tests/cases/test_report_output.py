@@ -48,8 +48,8 @@ def columns_of(line):
 # --- text ---
 
 TEXT = '''app (process 4242) ran for 12.35 ms; its steady part took 9.877 ms: 12 steps of about 823.0 us.
-In that time GPU 0 computed for 50.6 % (5.000 ms), only copied for 10.1 % (1.000 ms) and did nothing
-for 39.2 % (3.877 ms).
+In that time GPU 0 computed for 50.6 % (5.000 ms), only copied or set memory for 10.1 % (1.000 ms)
+and did nothing for 39.2 % (3.877 ms).
 What costs most: Work on the default stream holds other streams back (stream 7 (default)). Mending
 that wins 1.205 ms to 3.205 ms, up to 26.0 % of the run, 267.0 us of each step.
 Missing from the trace: the file is truncated.

@@ -109,7 +109,8 @@ TEST(the_losses)
 TEST(a_file_for_the_shell)
 {
     static const char *const rows[][2] = {{"a/b-1.json.gz", "a/b-1.json.gz"}, {"a b", "'a b'"},
-        {"it's", "'it'\\''s'"}, {"$x", "'$x'"}, {"-x", "./-x"}, {"~x", "'~x'"}};
+        {"it's", "'it'\\''s'"}, {"$x", "'$x'"}, {"-x", "./-x"}, {"~x", "'~x'"},
+        {"a\nb", "$'a\\012b'"}, {"it's\t\\", "$'it\\047s\\011\\134'"}};
     for (size_t i = 0; i < CS_COUNT(rows); i++) {
         cs_verdict_advice(text, sizeof text, 0, rows[i][0]);
         char said[128];

@@ -19,6 +19,16 @@ section section_run, section_idle, section_host, section_streams, section_work, 
 void section_steady(
     struct report *report, const struct model *of, const struct repeats *ranges, const char *range);
 
+/* The time of a run before something, and the calls that the host was in meanwhile. */
+struct before {
+    double ns; /* counted from the first thing in the trace; NAN: earlier work may be missing */
+    /* the name of the calls that took longest, all threads summed; 0: no call was made */
+    text call;
+    double times, call_ns;
+    double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
+};
+struct before before_of(const struct run *run, int64_t first);
+
 /* Adds the table "what_if": what the run would take with each of these changes. False: one of the
  * changes cannot be made; the message has been printed in `command`'s name. */
 bool section_what_if(struct report *report, const struct model *of, const char *command,

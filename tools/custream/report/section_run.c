@@ -326,16 +326,7 @@ static void run_table(struct report *report, const struct run *run)
 
 static double share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 
-/* The time of a run before a device's first work, and the calls that the host was in meanwhile. */
-struct before {
-    double ns; /* counted from the first thing in the trace; NAN: earlier work may be missing */
-    /* the name of the calls that took longest, all threads summed; 0: no call was made */
-    text call;
-    double times, call_ns;
-    double no_call_ns; /* ns in which no thread was in a call; NAN: calls are missing */
-};
-
-static struct before before_first_work(const struct run *run, int64_t first)
+struct before before_of(const struct run *run, int64_t first)
 {
     struct periods no_works = periods_lost(run, works_lost, 0);
     struct before before = {
@@ -369,7 +360,7 @@ static void device_put(struct table *table, const struct model *of, uint32_t d, 
     const struct device_usage *is = &of->usage.devices[d];
     const double all = (double)(is->end - is->begin), idle = (double)is->at_work[0],
                  busy = all - idle;
-    const struct before before = before_first_work(&of->run, is->begin);
+    const struct before before = before_of(&of->run, is->begin);
     TABLE_PUT(table, device_columns, CELL(device->ordinal),
         CELL(device->name ? text_in(&of->run, device->name) : NULL), CELL(all), CELL(busy),
         CELL(share(busy, all)), CELL(idle), CELL(share(idle, all)),

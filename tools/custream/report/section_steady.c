@@ -6,6 +6,10 @@ static const struct column steady_columns[] = {
     {"begin_ns", "begins at", UNIT_NS, 0, 0},
     {"steady_ns", "steady part", UNIT_NS, 0, 0},
     {"after_ns", "after it", UNIT_NS, 0, 0},
+    {"before_call", "longest call before it", UNIT_TEXT, 0, 0},
+    {"before_call_times", "times", UNIT_COUNT, 0, 0},
+    {"before_call_ns", "for", UNIT_NS, 0, 0},
+    {"before_no_call_ns", "in no call", UNIT_NS, 0, 0},
     {"kernel", "told by", UNIT_TEXT, 0, 0},
     {"steps", "steps", UNIT_COUNT, 0, 0},
     {"step_ns", "a step", UNIT_NS, 0, 0},
@@ -17,7 +21,7 @@ static const struct column computing_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES, 0},
     {"kernels_ns", "computed", UNIT_NS, 0, 0},
     {"unknown_ns", "not known", UNIT_NS, 0, 0},
-    {"copies_ns", "only copied", UNIT_NS, 0, 0},
+    {"copies_ns", "only copied or set", UNIT_NS, 0, 0},
     {"gone_ns", "not recorded", UNIT_NS, 0, 0},
     {"nothing_ns", "did nothing", UNIT_NS, 0, 0},
 };
@@ -96,10 +100,13 @@ void section_steady(
     const struct steady *steady = &of->steady;
     struct table *table = TABLE_NEW(report, "steady", "The steady part", steady_columns);
     const struct repeats repeats = ranges->times ? *ranges : repeats_of_work(run, steady);
+    const struct before before = before_of(run, steady->begin);
     if (run->work_count)
         TABLE_PUT(table, steady_columns, CELL(steady->begin - run->begin),
             CELL(steady->end - steady->begin), CELL(run->end - steady->end),
-            CELL(steady->kernel ? text_in(run, steady->kernel) : NULL),
+            CELL(before.call ? text_in(run, before.call) : NULL),
+            CELL(before.call ? before.times : NAN), CELL(before.call ? before.call_ns : NAN),
+            CELL(before.no_call_ns), CELL(steady->kernel ? text_in(run, steady->kernel) : NULL),
             CELL(repeats.times ? repeats.times : NAN), CELL(repeats.times ? repeats.period : NAN),
             CELL(ranges->times   ? range
                  : repeats.times ? text_in(run, repeats.name)

@@ -9,8 +9,24 @@
 enum { DEVICES_TOLD = 8 };
 /* The least share of the run that something must take to be told. */
 static const double LEAST_TOLD = 0.1;
+/* A start that long is told, however small a share of the run it is. */
+static const double LONG_NS = 1e9;
 
 /* --- the first screen --- */
+
+/* Tells what took half or more of the time before something, as columns before_* have it. */
+static void spent_tell(struct line *line, const struct table *table, size_t row, double before)
+{
+    const double no_call = table_number(table, row, "before_no_call_ns"),
+                 in_call = table_number(table, row, "before_call_ns"),
+                 times = table_number(table, row, "before_call_times");
+    if (no_call >= before / 2)
+        line_add(line, "; for %s of that no thread was in a call that is recorded",
+            SHOWN(UNIT_NS, no_call));
+    else if (in_call >= before / 2)
+        line_add(line, "; %s of that went to %.60s (%s time%s)", SHOWN(UNIT_NS, in_call),
+            table_text(table, row, "before_call"), SHOWN(UNIT_COUNT, times), plural(times));
+}
 
 /* Tells how long the run and its steady part were, and the steps in it. */
 static void length_tell(struct line *line, const struct report *report)
@@ -40,7 +56,7 @@ static void length_tell(struct line *line, const struct report *report)
 /* Tells how much of the steady part a device computed. */
 static void computing_tell(struct line *line, const struct report *report, size_t row)
 {
-    static const char *const parts[][2] = {{"copies_ns", "only copied"},
+    static const char *const parts[][2] = {{"copies_ns", "only copied or set memory"},
         {"unknown_ns", "was inside of graphs or other work that is not known further"},
         {"gone_ns", "was not recorded"}, {"nothing_ns", "did nothing"}};
     const struct table *computing = report_find(report, "computing");
@@ -98,12 +114,17 @@ static void costs_tell(struct line *line, const struct report *report)
 {
     const struct table *findings = report_find(report, "findings"),
                        *idle = report_find(report, "idle");
-    for (size_t row = 0; findings && row < findings->row_count; row++)
-        if (!strcmp(table_text(findings, row, "id"), "CS123")) {
-            line_add(line, "What costs most is the GPU's own work: %.300s.",
-                table_text(findings, row, "evidence"));
-            return;
-        }
+    const struct table *devices = report_find(report, "computing");
+    bool full = false;
+    for (size_t row = 0; findings && row < findings->row_count; row++) {
+        const char *place = table_text(findings, row, "stream");
+        if (strcmp(table_text(findings, row, "id"), "CS123") != 0) continue;
+        line_add(line,
+            full ? " %s's own work: %.200s." : "What costs most is %s's own work: %.200s.",
+            devices->row_count > 1 ? place : "the GPU", table_text(findings, row, "evidence"));
+        full = true;
+    }
+    if (full) return;
     if (table_number(findings, 0, "gain_high_ns") > 0) {
         line_add(line, "What costs most: %.200s (%.100s). Mending that wins ",
             table_text(findings, 0, "title"), table_text(findings, 0, "stream"));
@@ -114,6 +135,18 @@ static void costs_tell(struct line *line, const struct report *report)
             "No finding has a gain. Of its idle time, GPU %.0f had %s for this reason: %s.",
             table_number(idle, 0, "device"), SHOWN(UNIT_SHARE, table_number(idle, 0, "share")),
             table_text(idle, 0, "why"));
+}
+
+/* Tells where the time before the steady part went, if it is 10 % of the run, or long. */
+static void start_tell(struct line *line, const struct report *report)
+{
+    const struct table *run = report_find(report, "run"), *steady = report_find(report, "steady");
+    const double before = table_number(steady, 0, "begin_ns");
+    if (!(before >= LONG_NS || before >= LEAST_TOLD * table_number(run, 0, "wall_ns"))) return;
+    line_add(line, "Before its %s came %s",
+        *table_text(steady, 0, "kernel") ? "steady part" : "GPU work", SHOWN(UNIT_NS, before));
+    spent_tell(line, steady, 0, before);
+    line_add(line, ".");
 }
 
 /* Tells what the trace lacks, as column "whole" has it. */
@@ -141,8 +174,9 @@ bool first_line(const struct report *report, size_t number, char text[SUMMARY_MA
     else if (number == told + 1 && devices > told)
         line_add(&line, "There are %zu more GPUs: --section=computing.", devices - told);
     else if (number == told + 2) costs_tell(&line, report);
-    else if (number == told + 3) missing_tell(&line, run);
-    return number <= told + 3;
+    else if (number == told + 3) start_tell(&line, report);
+    else if (number == told + 4) missing_tell(&line, run);
+    return number <= told + 4;
 }
 
 /* --- where to look next --- */
@@ -150,7 +184,7 @@ bool first_line(const struct report *report, size_t number, char text[SUMMARY_MA
 /* Writes the files' names as a shell takes them, seen from this folder. */
 static void files_put(FILE *file, const struct print *print)
 {
-    char folder[PATH_MAX] = "", name[2 * PATH_MAX];
+    char folder[PATH_MAX] = "", name[4 * PATH_MAX];
     if (!getcwd(folder, sizeof folder)) *folder = 0;
     for (int i = 0; i < print->file_count; i++) {
         cs_verdict_file(name, sizeof name, 0, cs_path_from(print->files[i], folder));
@@ -214,18 +248,10 @@ static void run_tell(struct line *line, const struct table *run)
 static bool before_tell(
     struct line *line, const struct table *run, const struct table *devices, size_t row)
 {
-    const double before = table_number(devices, row, "before_ns"),
-                 no_call = table_number(devices, row, "before_no_call_ns"),
-                 in_call = table_number(devices, row, "before_call_ns"),
-                 times = table_number(devices, row, "before_call_times");
+    const double before = table_number(devices, row, "before_ns");
     if (!(before > 0 && before >= LEAST_TOLD * table_number(run, 0, "wall_ns"))) return false;
     line_add(line, " began its first work %s after the trace began", SHOWN(UNIT_NS, before));
-    if (no_call >= before / 2)
-        line_add(line, "; for %s of that no thread was in a call that is recorded",
-            SHOWN(UNIT_NS, no_call));
-    else if (in_call >= before / 2)
-        line_add(line, "; %s of that went to %.60s (%s time%s)", SHOWN(UNIT_NS, in_call),
-            table_text(devices, row, "before_call"), SHOWN(UNIT_COUNT, times), plural(times));
+    spent_tell(line, devices, row, before);
     line_add(line, ".");
     return true;
 }
