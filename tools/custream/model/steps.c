@@ -17,7 +17,10 @@ struct repeats repeats_make(
                                                         : (struct repeats){0};
 }
 
-enum { PAUSED = NONE - 1 /* the stream of calls behind a pause */ };
+enum {
+    PAUSED = NONE - 1, /* the stream of calls behind a pause */
+    FEWEST = 3,        /* fewer times are no level */
+};
 
 /* A thing that may repeat. */
 struct entry {
@@ -168,7 +171,6 @@ struct level {
  * the period. calls: when the calls of the begins began. */
 static struct repeats beat_take(const struct finder *f, const struct beat *beat, int64_t *calls)
 {
-    enum { LEAST = 3 };
     const struct steady *steady = f->steady;
     const int64_t period = (steady->end - steady->begin) / beat->times;
     const struct steady wide = {steady->begin - period, steady->end + period, 0};
@@ -187,14 +189,14 @@ static struct repeats beat_take(const struct finder *f, const struct beat *beat,
         calls[count++] = entry.called;
         last = entry.at;
     }
-    return count >= LEAST && 4 * near >= 3 * (count - 1)
+    return count >= FEWEST && 4 * near >= 3 * (count - 1)
                ? repeats_make(steady, count, first, last, f->series[beat->series].name)
                : (struct repeats){0};
 }
 
 /* How often a series comes in the intervals between the begins of a level. */
 struct presence {
-    uint32_t each; /* the mean, rounded; 0: not in each, or in all but one or two of a hundred */
+    uint32_t each; /* the mean, rounded; 0: not in each interval, or in fewer than 49 of 50 */
     uint32_t same; /* how many intervals have as many as the one before */
     bool outside;  /* the series comes right before the first begin, or behind the last one */
 };
@@ -258,7 +260,8 @@ static struct level level_make(const struct finder *f, const struct beat *beat)
     }
     free(begins);
     if (!computes || 4 * good < 3 * all) level.repeats.times = 0;
-    else if (4 * outside < 3 * good) level.repeats.times--; /* behind the last begin is no step */
+    else if (4 * outside < 3 * good) /* behind the last begin is no step */
+        level.repeats.times = times > FEWEST ? times - 1 : 0;
     return level;
 }
 
