@@ -131,6 +131,17 @@ def test_a_wait_for_a_stream_that_waits_for_another_streams_host_function(tmp_pa
     assert only(report(tmp_path, made)["host_waits"])["for"] == "a host function on stream 14"
 
 
+def test_a_wait_for_the_device_is_for_the_work_that_ended_last_though_a_host_function_returned_later(tmp_path):
+    made = Made()
+    made.stream(13)
+    made.stream(14)
+    made.launch("a", 10, 20, 50)
+    made.launch("b", 14, 20, 130, lane=14)
+    made.rows.append(function(70, 190, 30))
+    made.call("cuCtxSynchronize", 60, 140)
+    assert only(report(tmp_path, made)["host_waits"])["for"] == "b on stream 14"
+
+
 def test_a_wait_for_an_event_that_was_recorded_into_a_graph_is_not_known(tmp_path):
     made = Made()
     made.stream(13)

@@ -71,7 +71,7 @@ struct order {
     struct waits *waits;
     struct front *fronts;
     struct side *sides;
-    struct {
+    struct on_device {
         struct point all, blocking; /* of all streams, and of those that are not non-blocking */
     } *devices;
     struct point *records; /* the last record of each event, by the index in `events` */
@@ -85,6 +85,17 @@ static struct point later(struct point a, struct point b)
     chosen.without_legacy =
         a.without_legacy > b.without_legacy ? a.without_legacy : b.without_legacy;
     chosen.value = a.value.awaited ? a.value : b.value;
+    return chosen;
+}
+
+/* Does the same, but the blocker is the work of both that ended last. */
+static struct point later_ended(const struct run *run, struct point a, struct point b)
+{
+    struct point chosen = later(a, b);
+    const uint32_t other = chosen.blocker == a.blocker ? b.blocker : a.blocker;
+    if (other != NONE &&
+        (chosen.blocker == NONE || run->works[other].end > run->works[chosen.blocker].end))
+        chosen.blocker = other;
     return chosen;
 }
 
@@ -107,9 +118,9 @@ static struct point barrier(const struct order *o, uint32_t stream)
 static void enqueue(struct order *o, uint32_t stream, struct point p)
 {
     const struct stream *is = &o->run->streams[stream];
-    __typeof__(o->devices) device = &o->devices[is->device];
-    device->all = later(device->all, p);
-    if (!is->non_blocking) device->blocking = later(device->blocking, p);
+    struct on_device *device = &o->devices[is->device];
+    device->all = later_ended(o->run, device->all, p);
+    if (!is->non_blocking) device->blocking = later_ended(o->run, device->blocking, p);
     if (is->side == NONE) return;
     struct side *side = &o->sides[is->side];
     if (side->value_stream == stream)
@@ -286,10 +297,11 @@ static void order_call(struct order *o, const struct call *call)
 
 /* Keeps the later of two points, if the wait may have ended because of it. What ends after the call
  * does not count: another thread enqueued it meanwhile, or it is of another device. */
-static void wait_considers(struct point *chosen, struct point p, const struct call *call)
+static void wait_considers(
+    const struct run *run, const struct call *call, struct point *chosen, struct point p)
 {
     enum { CLOCKS_NS = 20000 }; /* the error of times on the GPU if they come from events */
-    if (p.at > call->begin && p.at <= call->end + CLOCKS_NS) *chosen = later(*chosen, p);
+    if (p.at > call->begin && p.at <= call->end + CLOCKS_NS) *chosen = later_ended(run, *chosen, p);
 }
 
 static void host_waits(struct order *o, uint32_t index)
@@ -302,16 +314,16 @@ static void host_waits(struct order *o, uint32_t index)
     else if (call->stream != NONE) {
         const struct front *front = &o->fronts[call->stream];
         const struct stream *stream = &run->streams[call->stream];
-        wait_considers(&p, front->own, call);
-        wait_considers(&p, front->event, call);
+        wait_considers(run, call, &p, front->own);
+        wait_considers(run, call, &p, front->event);
         if (stream->origin == ORIGIN_LEGACY) /* also a wait for the blocking streams */
-            wait_considers(&p,
+            wait_considers(run, call, &p,
                 stream->side == NONE ? o->devices[stream->device].blocking
-                                     : barrier(o, call->stream),
-                call);
-    } else if (call->what) wait_considers(&p, recorded(o, call), call);
+                                     : barrier(o, call->stream));
+    } else if (call->what) wait_considers(run, call, &p, recorded(o, call));
     else
-        for (size_t d = 0; d < run->device_count; d++) wait_considers(&p, o->devices[d].all, call);
+        for (size_t d = 0; d < run->device_count; d++)
+            wait_considers(run, call, &p, o->devices[d].all);
     const bool ended = p.blocker != NONE && run->works[p.blocker].end > call->begin;
     array_add(o->waits->rows, o->waits->count, o->waits->capacity,
         ended ? (struct wait){index, p.blocker, NONE} : (struct wait){index, NONE, p.function});
@@ -335,7 +347,7 @@ void order_make(const struct run *run, struct hold **holds, struct waits *waits)
     for (size_t i = 0; i < run->side_count; i++) o.sides[i] = (struct side){nothing, NONE};
     for (size_t s = 0; s < run->stream_count; s++) o.fronts[s] = (struct front){nothing, nothing};
     for (size_t d = 0; d < run->device_count; d++)
-        o.devices[d].all = o.devices[d].blocking = nothing;
+        o.devices[d] = (struct on_device){nothing, nothing};
     uint32_t work = 0, function = 0;
     for (uint32_t i = 0; i < run->call_count; i++) {
         const int64_t begin = run->calls[i].begin;
