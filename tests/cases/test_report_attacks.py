@@ -158,6 +158,18 @@ def test_work_without_a_call_holds_the_work_behind_it(tmp_path):
     assert by(report(tmp_path, made)["idle"], "cause")["order"]["idle_ns"] == 4_000
 
 
+@pytest.mark.parametrize("first, then, flags, unfinished", [(13, 7, "blocking", 0), (7, 13, "blocking", 0), (13, 7, "non-blocking", 1), (7, 13, "non-blocking", 1)])
+def test_what_ended_on_one_side_of_the_legacy_default_stream_shows_what_had_ended_on_the_other(tmp_path, first, then, flags, unfinished):
+    """The first launch has no kernel, and the process did not end by itself."""
+    made = Made()
+    made.stream(7, origin="legacy default", name="default", flags="default")
+    made.stream(13, flags=flags)
+    made.call("cuLaunchKernel", 0, 2, **{"cs.stream": first, "correlation": 90})
+    made.launch("k", 5, 10, 20, lane=then)
+    tables = report(tmp_path, made.text(trailer=trailer_of({"complete": None})))
+    assert len(tables["running_streams"]) == unfinished
+
+
 # --- no GPU times at all ---
 
 def without_gpu_times(tmp_path):
