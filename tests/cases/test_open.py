@@ -310,8 +310,13 @@ def test_idle_time_of_a_file_that_was_cut_off(online, tmp_path):
     idle_is_that_of_the_report(lanes, path)
 
 
-def test_runs_in_one_timeline_have_no_lanes_of_idle_time(online, run_app, tmp_path):
-    opened, port = online(*(run_app(["demo"]).check().trace for _ in range(2)))
+@pytest.mark.parametrize("before", [False, True], ids=["merged here", "merged before"])
+def test_runs_in_one_timeline_have_no_lanes_of_idle_time(online, run_app, tmp_path, before):
+    files = [run_app(["demo"]).check().trace for _ in range(2)]
+    if before:
+        custream("merge", "-o", tmp_path / "merged.json", *files)
+        files = [tmp_path / "merged.json"]
+    opened, port = online(*files)
     (tmp_path / "got.json").write_bytes(opened.ask(port=port)[2])
     assert not idle_apart(tmp_path / "got.json")[1]
 
