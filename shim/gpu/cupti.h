@@ -13,6 +13,8 @@
 #include <cupti_callbacks.h>
 #include <cupti_version.h>
 
+#include "shim/calls/runtime.h"
+
 #define CS_CUPTI_FUNCTIONS(F)                                                                                                                        \
     F(cuptiGetVersion, true) F(cuptiGetResultString, true) F(cuptiActivityRegisterCallbacks, true) F(cuptiActivityEnable, true)                          \
     F(cuptiActivityDisable, true) F(cuptiActivityGetNextRecord, true) F(cuptiActivityFlushAll, true) F(cuptiActivityGetNumDroppedRecords, true)         \
@@ -58,6 +60,15 @@ bool cs_cupti_may_enqueue(const CUpti_ActivityAPI *call); /* the writer's: false
 
 size_t cs_cupti_unversioned(const char *name);            /* how long the name of a call is without its version, "_v7000" */
 
+/* Names of our calls by their hashes: each of the thousand names that CUPTI has is looked for among them. `first` and `next` are calls; 0: none. */
+struct cs_cupti_names {
+    cs_u16 first[1 << 10], next[CS_RUNTIME_END];
+    const char *text[CS_RUNTIME_END];
+    cs_u16 length[CS_RUNTIME_END];
+};
+void cs_cupti_name_put(struct cs_cupti_names *names, unsigned call, const char *text, size_t length);
+unsigned cs_cupti_name_find(struct cs_cupti_names *names, unsigned after, const char *text, size_t length); /* the next one behind `after`; 0: none */
+
 /* --- calls of the runtime (cupti_runtime.c): whoever makes records of them is told --- */
 
 /* The GPU thread's: asks for the place. False: numbers of calls are the runtime's, from an earlier time, and CUPTI does not tell us of them. */
@@ -76,7 +87,7 @@ void CUPTIAPI cs_cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *
 void CUPTIAPI cs_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 void cs_cupti_buffers_drain(const struct cs_gpu_sink *to);
 bool cs_cupti_buffers_behind(void); /* any thread's */
-void cs_cupti_buffers_ready(void); /* makes a few ahead of time */
+void cs_cupti_buffers_ready(void); /* has addresses for the first, and makes one ahead of time */
 
 /* One record of a buffer, in our form. */
 void cs_cupti_record(const CUpti_Activity *record, const struct cs_gpu_sink *to);

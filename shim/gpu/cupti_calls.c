@@ -35,42 +35,64 @@ static size_t base_length(const char *name)
     return sibling && (size_t)(sibling - name) < length ? (size_t)(sibling - name) : length;
 }
 
-static bool driver_enqueues(const char *symbol)
+static cs_u16 *chain_of(struct cs_cupti_names *names, const char *text, size_t length)
 {
-    for (int call = 1; call < CS_CALL_COUNT; call++)
+    cs_u32 hash = 0;
+    for (size_t i = 0; i < length; i++) hash = hash * 31 + (unsigned char)text[i];
+    return &names->first[hash % CS_COUNT(names->first)];
+}
+
+void cs_cupti_name_put(struct cs_cupti_names *names, unsigned call, const char *text, size_t length)
+{
+    cs_u16 *chain = chain_of(names, text, length);
+    names->text[call] = text;
+    names->length[call] = (cs_u16)length;
+    names->next[call] = *chain;
+    *chain = (cs_u16)call;
+}
+
+unsigned cs_cupti_name_find(struct cs_cupti_names *names, unsigned after, const char *text, size_t length)
+{
+    unsigned call = after ? names->next[after] : *chain_of(names, text, length);
+    while (call && (names->length[call] != length || memcmp(names->text[call], text, length) != 0)) call = names->next[call];
+    return call;
+}
+
+/* A call of the runtime is named after the driver's that it makes, or makes several, or none: only where there is one by its name is that known. */
+static bool runtime_may_enqueue(struct cs_cupti_names *driver, const char *symbol)
+{
+    const char *base = symbol + strlen("cuda");
+    bool any = false;
+    if (strncmp(symbol, "cuda", 4)) return true;
+    const size_t length = base_length(base);
+    for (unsigned call = 0; (call = cs_cupti_name_find(driver, call, base, length)); any = true)
+        if (cs_call_enqueues((enum cs_call)call)) return true;
+    return !any;
+}
+
+static bool driver_enqueues(struct cs_cupti_names *driver, const char *symbol)
+{
+    if (strncmp(symbol, "cu", 2)) return false;
+    for (unsigned call = 0; (call = cs_cupti_name_find(driver, call, symbol + 2, base_length(symbol + 2)));)
         if (cs_call_enqueues((enum cs_call)call) && !strcmp(cs_call_info[call].name, symbol)) return true;
     return false;
 }
 
-/* A call of the runtime is named after the driver's that it makes, or makes several, or none: only where there is one by its name is that known. `lengths` has the
- * base_length of each of the driver's, behind "cu": each of the runtime's is compared with all of them. */
-static bool runtime_may_enqueue(const char *symbol, const size_t *lengths)
-{
-    const char *rest = symbol + strlen("cuda");
-    size_t length = base_length(rest);
-    bool any = false;
-    if (strncmp(symbol, "cuda", 4)) return true;
-    for (int call = 1; call < CS_CALL_COUNT; call++) {
-        const char *name = cs_call_info[call].name + strlen("cu");
-        if (lengths[call] != length || strncmp(name, rest, length)) continue;
-        if (cs_call_enqueues((enum cs_call)call)) return true;
-        any = true;
-    }
-    return !any;
-}
-
 void cs_cupti_calls_read(void)
 {
-    size_t lengths[CS_CALL_COUNT] = {0};
+    struct cs_cupti_names bases = {0};
     if (known || !cs_cupti()->cuptiGetCallbackName) return;
-    for (int call = 1; call < CS_CALL_COUNT; call++) lengths[call] = base_length(cs_call_info[call].name + strlen("cu"));
+    for (unsigned call = 1; call < CS_CALL_COUNT; call++) {
+        const char *base = cs_call_info[call].name + strlen("cu");
+        cs_cupti_name_put(&bases, call, base, base_length(base));
+    }
     for (cs_u32 id = 1; id < CALLS; id++) {
         const char *driver = NULL, *runtime = NULL;
         bool last = cs_cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &driver) != CUPTI_SUCCESS;
         last &= cs_cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &runtime) != CUPTI_SUCCESS;
         if (last) break;
-        enqueues[0][id] = driver && driver_enqueues(driver);
-        enqueues[1][id] = runtime && runtime_may_enqueue(runtime, lengths);
+        enqueues[0][id] = driver && driver_enqueues(&bases, driver);
+        enqueues[1][id] = runtime && runtime_may_enqueue(&bases, runtime);
         known |= enqueues[0][id];
     }
 }

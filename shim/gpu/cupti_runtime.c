@@ -23,17 +23,8 @@ static bool began;             /* once: numbers are the runtime's from then on *
 
 /* --- names --- */
 
-static cs_u16 call_with(const char *name, size_t length, const char *sibling)
-{
-    for (unsigned call = CS_CALL_COUNT; call < CS_RUNTIME_END; call++) {
-        const char *ours = cs_runtime_name(call);
-        if (!strncmp(ours, name, length) && !strcmp(ours + length, sibling)) return (cs_u16)call;
-    }
-    return 0;
-}
-
 /* "cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel_ptsz. "cudaLaunchHostFunc_v2_v13020" is a row, and "cudaStreamGetCaptureInfo_v2_ptsz_v11030" one without _v2. */
-static cs_u16 call_named(const char *name)
+static cs_u16 call_named(struct cs_cupti_names *ours, const char *name)
 {
     char symbol[128];
     const char *version = NULL;
@@ -42,16 +33,21 @@ static cs_u16 call_named(const char *name)
     if (length >= sizeof symbol) return 0;
     memcpy(symbol, name, length);
     symbol[length] = 0;
-    const char *sibling = strstr(symbol, "_pt");
-    return call_with(symbol, length, "") ?: base < length ? call_with(symbol, base, sibling ? sibling : "") : 0;
+    unsigned call = cs_cupti_name_find(ours, 0, symbol, length);
+    if (call || base == length) return (cs_u16)call;
+    const char *sibling = strstr(symbol + base, "_pt") ?: symbol + length;
+    memmove(symbol + base, sibling, strlen(sibling) + 1);
+    return (cs_u16)cs_cupti_name_find(ours, 0, symbol, strlen(symbol));
 }
 
 static bool read_names(void)
 {
     static bool any;
+    struct cs_cupti_names ours = {0};
+    for (unsigned call = CS_CALL_COUNT; !any && call < CS_RUNTIME_END; call++) cs_cupti_name_put(&ours, call, cs_runtime_name(call), strlen(cs_runtime_name(call)));
     for (cs_u32 id = 1; !any && id < CALLS; id++) {
         const char *name = NULL;
-        if (cs_cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &name) == CUPTI_SUCCESS && name) call_of[id] = call_named(name);
+        if (cs_cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &name) == CUPTI_SUCCESS && name) call_of[id] = call_named(&ours, name);
     }
     for (cs_u32 id = 1; !any && id < CALLS; id++) any = call_of[id];
     return any;
