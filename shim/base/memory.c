@@ -122,7 +122,7 @@ void *cs_memory_map(size_t bytes, const char *lost)
     return NULL;
 }
 
-void *cs_memory_map_large(size_t bytes, const char *lost)
+void *cs_memory_map_aligned(size_t bytes, const char *lost)
 {
     int saved = errno;
     char *all = cs_memory_map(bytes + LARGE_PAGE, lost), *at = NULL;
@@ -130,7 +130,6 @@ void *cs_memory_map_large(size_t bytes, const char *lost)
         at = large_page_of(all + LARGE_PAGE - 1);
         if (at > all) munmap(all, (size_t)(at - all));
         munmap(at + bytes, (size_t)(all + LARGE_PAGE - at));
-        madvise(at, bytes, MADV_HUGEPAGE);
     }
     errno = saved;
     return at;
@@ -185,6 +184,14 @@ void cs_memory_populate(void *at, size_t bytes)
     int saved = errno;
     if (at) madvise(at, bytes, MADV_POPULATE_WRITE);
     errno = saved;
+}
+
+void cs_memory_populate_large(void *at, size_t bytes)
+{
+    int saved = errno;
+    madvise(at, bytes, MADV_HUGEPAGE);
+    errno = saved;
+    cs_memory_populate(at, bytes);
 }
 
 bool cs_memory_wiped_in_child(void *at, size_t bytes)

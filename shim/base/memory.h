@@ -10,7 +10,7 @@
 /* NULL where the system has none; errno is kept. `lost` is what is not there then, with what comes of it: the owner of the process is told once, and so
  * is who reads the trace. A constant. */
 void *cs_memory_map(size_t bytes, const char *lost);
-void *cs_memory_map_large(size_t bytes, const char *lost); /* from a multiple of 2 MiB on, of large pages where the system has them */
+void *cs_memory_map_aligned(size_t bytes, const char *lost); /* from a multiple of 2 MiB on */
 size_t cs_memory_page(void); /* the system's, of 4 KiB or more. It takes what begins within one for a mistake, and what ends within one for the whole page */
 
 /* The system refuses more than memory: the same for a thread, or for the end of one. */
@@ -39,6 +39,7 @@ bool cs_tables_make(enum cs_tables of, const char *lost);
 void *cs_memory_map_more(size_t bytes, const char *lost);
 
 void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */
+void cs_memory_populate_large(void *at, size_t bytes); /* the same with large pages, if the system has them */
 void *cs_memory_map_file(int fd, size_t bytes);  /* shared, and closed: touching it is SIGSEGV until it is reserved, and a program that locks all it has locks none of it; NULL */
 bool cs_memory_reserve(void *at, size_t bytes);  /* of such memory: it is open, and there. False: touching it may be a signal */
 bool cs_memory_replace(void *at, size_t bytes);  /* by memory of the process's own, which reads as zero */

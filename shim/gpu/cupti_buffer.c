@@ -15,7 +15,8 @@
 
 enum { SLAB = 2 << 20, SLABS = 128, LARGE = 64 /* slabs that are one buffer each */, PARTS = 64 /* buffers of each of the others */ };
 enum { KEPT_NS = 1000000000 /* for so long the pages of a free one stay */ };
-enum { SMALL = SLAB / PARTS, BUFFERS = LARGE + (SLABS - LARGE) * PARTS, AHEAD = 4, PAGE = 4096 };
+enum { SMALL = SLAB / PARTS, BUFFERS = LARGE + (SLABS - LARGE) * PARTS, PAGE = 4096 };
+enum { AHEAD = 4 /* of the first that nobody has had, one is made ahead of time when no large one is free: a page of 2 MiB takes the system 0.2 ms */ };
 
 static uint8_t *_Atomic slabs[SLABS];                      /* NULL until it is mapped, then constant */
 static _Atomic cs_u32 fresh_large, fresh_small = LARGE; /* the first that nobody has had */
@@ -26,7 +27,8 @@ static struct buffer {
     size_t valid;
     _Atomic cs_u32 next;  /* in its stack: index + 1 */
     _Atomic cs_u32 state; /* FREE and CLEARED: it is in a stack of free ones, or about to be */
-    cs_u64 kept;         /* since when it has been free with its pages; 0: it has none, or is one of those made ahead of time. The writer's */
+    cs_u64 kept;         /* since when it has been free with its pages; 0: it has none, or was made ahead of time. The writer's */
+    bool ahead;          /* made ahead of time: one large page, which it keeps */
 } buffers[BUFFERS];
 
 /* index + 1 of the top in the low half, a count against ABA in the high half */
@@ -94,11 +96,10 @@ static struct buffer *take(_Atomic cs_u64 *stack)
 
 static bool is_mapped(cs_u32 slab)
 {
+    static const char lost[] = "the profiler's records; work has no times";
     uint8_t *none = NULL;
     if (cs_load_acq(&slabs[slab])) return true;
-    /* Those that are made ahead of time are a page each where the system has large ones, and not 512. */
-    static const char lost[] = "the profiler's records; work has no times";
-    uint8_t *own = slab < AHEAD ? cs_memory_map_large(SLAB, lost) : cs_memory_map(SLAB, lost);
+    uint8_t *own = slab < AHEAD ? cs_memory_map_aligned(SLAB, lost) : cs_memory_map(SLAB, lost);
     cs_memory_not_inherited(own, SLAB);
     if (own && !atomic_compare_exchange_strong(&slabs[slab], &none, own)) cs_memory_unmap(own, SLAB);
     return cs_load_acq(&slabs[slab]);
@@ -113,12 +114,19 @@ static struct buffer *take_fresh(_Atomic cs_u32 *fresh, cs_u32 limit)
     return NULL;
 }
 
+static void make_one_ahead(void)
+{
+    struct buffer *b = (cs_u32)cs_load(&free_large) ? NULL : take_fresh(&fresh_large, AHEAD);
+    if (!b) return;
+    b->ahead = true;
+    cs_memory_populate_large(memory_of(index_of(b)), SLAB);
+    give(index_of(b));
+}
+
 void cs_cupti_buffers_ready(void)
 {
-    for (struct buffer *b; (b = take_fresh(&fresh_large, AHEAD));) {
-        cs_memory_populate(memory_of(index_of(b)), SLAB);
-        give(index_of(b));
-    }
+    for (cs_u32 slab = 0; slab < AHEAD && is_mapped(slab);) slab++;
+    make_one_ahead();
 }
 
 void CUPTIAPI cs_cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *most)
@@ -169,10 +177,10 @@ static cs_u32 kept; /* how many have kept their pages */
 static void clear(cs_u32 index, size_t valid)
 {
     const size_t size = size_of(index), begin = (valid + PAGE - 1) / PAGE * PAGE;
-    const bool spare = index >= AHEAD && begin < size / 2;
+    const bool ahead = buffers[index].ahead, spare = !ahead && begin < size / 2;
     memset(memory_of(index), 0, spare ? begin : size);
     if (spare) cs_memory_forget(memory_of(index) + begin, size - begin);
-    if (index < AHEAD || spare) return;
+    if (ahead || spare) return;
     kept += !buffers[index].kept;
     buffers[index].kept = cs_monotonic_ns();
 }
@@ -197,7 +205,7 @@ static void clear_all_kept(void)
     const cs_u64 now = kept ? cs_monotonic_ns() : 0;
     if (!kept || now - last < KEPT_NS) return;
     last = now;
-    for (cs_u32 index = AHEAD; index < BUFFERS && kept; index++)
+    for (cs_u32 index = 0; index < BUFFERS && kept; index++)
         if (buffers[index].kept && now - buffers[index].kept >= KEPT_NS) clear_kept(index);
 }
 
@@ -220,4 +228,5 @@ void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
         atomic_fetch_sub(&waiting, 1);
     }
     clear_all_kept();
+    make_one_ahead();
 }
