@@ -40,6 +40,7 @@ static char where[CS_RINGS_PATH + 64] = "not kept: nothing was recorded";
 static char path[CS_RINGS_PATH]; /* of the file; "": it has none, or has gone */
 static int fd = -1;              /* the writer's */
 static cs_u64 names_reserved;
+static size_t buffer_there;
 static bool tried, allowed, crowded; /* crowded: the folder has more names than are read */
 
 const char *cs_rings_where(void) { return where; }
@@ -244,12 +245,13 @@ static cs_u32 threads_beside(const char *folder, cs_u64 ring_bytes)
 
 static bool map(const struct cs_rings_plan *plan, cs_u32 threads)
 {
-    const cs_u64 page = cs_memory_page(), fixed = cs_rings_head(page) + CS_RINGS_BUFFER, bytes = bytes_for(threads, plan->ring_bytes);
+    const cs_u64 page = cs_memory_page(), head = cs_rings_head(page), bytes = bytes_for(threads, plan->ring_bytes);
     char *at = cs_memory_map_file(fd, bytes);
     if (!at) return false;
     cs_store(&mapped, (struct cs_rings *)(void *)at);
     mapped_bytes = bytes;
-    if (!cs_memory_reserve(at, fixed)) return false;
+    if (!cs_memory_reserve(at, head + CS_RINGS_FIRST_BUFFER)) return false;
+    buffer_there = CS_RINGS_FIRST_BUFFER;
     struct cs_rings *rings = (struct cs_rings *)(void *)at;
     rings->bytes = bytes;
     rings->base_ns = plan->base_ns;
@@ -258,9 +260,9 @@ static bool map(const struct cs_rings_plan *plan, cs_u32 threads)
     rings->calls = plan->calls;
     rings->names_mean = names_mean();
     rings->page = (cs_u32)page;
-    rings->buffer_at = cs_rings_head(page);
-    rings->names_at = fixed;
-    rings->threads_at = fixed + CS_RINGS_NAMES;
+    rings->buffer_at = head;
+    rings->names_at = head + CS_RINGS_BUFFER;
+    rings->threads_at = rings->names_at + CS_RINGS_NAMES;
     rings->ring_bytes = plan->ring_bytes;
     rings->layout = plan->layout;
     snprintf(rings->made_by, sizeof rings->made_by, "%s", CS_RINGS_MADE_BY);
@@ -461,6 +463,16 @@ char *cs_rings_buffer(void)
 {
     struct cs_rings *rings = cs_load(&cs_rings);
     return rings ? (char *)rings + rings->buffer_at : NULL;
+}
+
+/* A page takes the system some microseconds, and a short trace needs few of them. */
+size_t cs_rings_buffer_grow(size_t to)
+{
+    const struct cs_rings *rings = cs_load(&mapped);
+    size_t next = buffer_there;
+    while (next < to) next *= 2;
+    if (next > buffer_there && cs_memory_reserve((char *)rings + rings->buffer_at + buffer_there, next - buffer_there)) buffer_there = next;
+    return buffer_there;
 }
 
 void cs_rings_flushed(const struct cs_rings_trace *trace, size_t used)

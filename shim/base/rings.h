@@ -11,7 +11,7 @@
 
 #include "shim/base/ring.h"
 
-enum { CS_RINGS_THREADS = 256, CS_RINGS_STREAMS = 1 << 12, CS_RINGS_PAGE = 4096, CS_RINGS_FIRST = 16 << 10, CS_RINGS_STAYS = 1 << 20, CS_RINGS_BUFFER = 512 << 10, CS_RINGS_NAMES = 1 << 20, CS_RINGS_PATH = 512 };
+enum { CS_RINGS_THREADS = 256, CS_RINGS_STREAMS = 1 << 12, CS_RINGS_PAGE = 4096, CS_RINGS_FIRST = 16 << 10, CS_RINGS_STAYS = 1 << 20, CS_RINGS_BUFFER = 512 << 10, CS_RINGS_FIRST_BUFFER = 64 << 10, CS_RINGS_NAMES = 1 << 20, CS_RINGS_PATH = 512 };
 /* PAGE: the smallest that a system has. FIRST: so much of a ring has memory as a thread begins, or a page if that is more. STAYS: so much a busy thread is given at least, and the state keeps at most for the next thread. */
 #define CS_RINGS_MAGIC   "custream rings\n"
 #define CS_RINGS_FOLDER  "/dev/shm"
@@ -112,7 +112,8 @@ void cs_rings_name(cs_u32 name, const char *text, size_t length);
 
 void cs_rings_clock(cs_u64 ticks, cs_u64 ns, double rate);
 void cs_rings_shown_pid(cs_u32 pid);
-char *cs_rings_buffer(void);                           /* CS_RINGS_BUFFER bytes; NULL: there is none */
+char *cs_rings_buffer(void);                           /* CS_RINGS_BUFFER bytes, of which CS_RINGS_FIRST_BUFFER are there; NULL: there is none */
+size_t cs_rings_buffer_grow(size_t to);                /* how many are there now: fewer than `to` if the system has no memory */
 /* So much of the buffer is events; `tells`: the record in hand is among them. */
 CS_HOT void cs_rings_fill(size_t used, bool tells)
 {

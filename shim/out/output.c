@@ -39,6 +39,7 @@ static struct output {
     size_t last_size; /* of the trailer on disk, as it was written */
     unsigned char *packed;
     size_t used, room; /* bytes gathered; how many to gather before a flush */
+    size_t there;      /* of the buffer, `room` at most: in the rings it grows */
     off_t head;        /* end of what every part begins with */
 } out, before; /* before: the part that is ending, while the next one gets its head */
 
@@ -140,6 +141,7 @@ bool cs_output_open(const struct cs_output_teller *who)
     cs_u64 part = cs_option_size(CS_OPTION_TRACE_MAX) / 8; /* near the limit, what one flush too many would lose is little */
     out.room = (part < BUFFER ? (size_t)part : BUFFER) + CS_EVENT_MAX;
     if (out.room > BUFFER) out.room = BUFFER;
+    out.there = 0;
     return true;
 }
 
@@ -327,9 +329,16 @@ bool cs_output_part_take(cs_u64 recorded)
     return true;
 }
 
+static void make_room(size_t to)
+{
+    if (to <= out.room) out.there = cs_rings_has(out.buffer) ? cs_rings_buffer_grow(to) : BUFFER;
+    if (out.there > out.room) out.there = out.room;
+    if (out.there < to) cs_output_flush();
+}
+
 char *cs_output_room(void)
 {
-    if (out.used + CS_EVENT_MAX > out.room) cs_output_flush();
+    if (out.used + CS_EVENT_MAX > out.there) make_room(out.used + CS_EVENT_MAX);
     return out.buffer + out.used;
 }
 
