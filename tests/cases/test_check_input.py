@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests import variants
-from tests.handmade import COMMAND, GOOD, HEADER, assert_breach, changed, check, custream, line_of, render
+from tests.handmade import COMMAND, GOOD, HEADER, HOST, assert_breach, changed, check, custream, good_trace, line_of, render, slice_
 
 SUMMARY = "incomplete: events 20, slices 9, flows 2, threads 1, lanes 3, lost records 7, 3 GPU operations without their calls\n"
 WHOLE = render(GOOD)
@@ -119,3 +119,22 @@ def test_values_in_values_need_no_stack(tmp_path, depth):
         for words in (["check", path], ["report", path], ["convert", path, tmp_path / "t.pftrace"], ["convert", "--whole", path, tmp_path / "t.json"], ["merge", "-o", tmp_path / "m.json", path],
                       ["recover", "-o", tmp_path / "r.json", path], ["diff", path, other]):
             assert custream(*words, preexec_fn=small).returncode in (0, 1, 2), words
+
+
+CLOCKS = [  # ts, processor time at the call's begin, and at its end: of calls of 400 us
+    ([(1000, 500, None), (2000, 1490, 1890)], None), ([(1000, 500, None), (2000, 1690, None)], None), ([(1000, 500, None), (2000, 1702, None)], "passes by 202 us more"),
+    ([(1000, 500, 1150)], "passes by 250 us more"), ([(1000, 5000, 4900)], "goes back by 100 us"), ([(1000, 5000, 5400), (9000, 4000, None)], None),
+    ([(1000, 5000, None), (2000, 1100, None)], None), ([(1000, 5000, None), (2000, 1300, None)], "goes back by 3700 us"), ([(1000, -1, None)], "is no time"),
+    ([(1000, 500, None), (2_001_000, 2_002_600, None)], None), ([(1000, "x", None)], "is no time")]
+
+
+@pytest.mark.parametrize("readings, words", CLOCKS)
+def test_clocks_of_threads(tmp_path, readings, words):
+    rows = dict(GOOD)
+    for i, (ts, begin, end) in enumerate(readings):
+        args = {"cpu_us": begin, **({} if end is None else {"cpu_end_us": end})}
+        rows[f"clock {i}"] = slice_("cs_stream", "o", HOST, 4299, ts, 400, **args)
+    if words:
+        assert_breach(tmp_path, render(rows), line_of(rows, f"clock {len(readings) - 1}"), 13, words)
+    else:
+        good_trace(tmp_path, render(rows))

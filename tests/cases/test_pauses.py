@@ -104,8 +104,9 @@ def heartbeat(busy):
 
 
 def test_who_computes_waits_for_nobody(tmp_path):
-    assert "CS125" not in ids(heartbeat(busy=True).report(tmp_path))
-    assert "CS125" in ids(heartbeat(busy=False).report(tmp_path)), "who waits may"
+    assert what_if(tmp_path, heartbeat(busy=True), "no locks")["gain_high_ns"] == 0
+    assert what_if(tmp_path, heartbeat(busy=False), "no locks")["gain_high_ns"] > 0, "who waits may"
+    assert not any("CS125" in ids(heartbeat(busy).report(tmp_path)) for busy in (True, False)), "the other one has no work for the GPU: it holds no lock for that"
 
 
 def test_a_pause_without_a_reading_is_unexplained(tmp_path):

@@ -171,7 +171,7 @@ void check_init(struct check *check, const char *path)
 void check_free(struct check *check)
 {
     for (size_t i = 0; i < check->lane_count; i++)
-        free_all(check->lanes[i]->slices, check->lanes[i]);
+        free_all(check->lanes[i]->slices, check->lanes[i]->readings, check->lanes[i]);
     free_all(check->lanes, check->flows, check->asyncs, check->sums.works, check->sums.calls,
         check->sums.gaps);
     numbers_free(&check->lane_places);

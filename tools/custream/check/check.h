@@ -20,6 +20,12 @@ struct slice {
     uint64_t line;
 };
 
+/* A thread's processor time at a time. */
+struct reading {
+    int64_t at, cpu; /* nanoseconds */
+    uint64_t line;
+};
+
 struct lane {
     uint32_t pid, tid, gpu;  /* gpu: the GPU's ordinal, or TRACE_NO_GPU */
     bool named, with_stream; /* named: a thread_name row names the lane; with_stream: that row has
@@ -27,6 +33,8 @@ struct lane {
     uint64_t first_event; /* line of the lane's first event that is no metadata; 0: none so far */
     struct slice *slices; /* in order of lines until lanes_sort() */
     size_t count, capacity;
+    struct reading *readings;
+    size_t reading_count, reading_capacity;
 };
 
 struct flow_end {
@@ -164,7 +172,7 @@ struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid);
 
 /* Sorts the slices of each lane by ts, the longer first, then by line, as functions below need. */
 void lanes_sort(struct check *check);
-/* Judges rule 4, after lanes_sort(): the slices of a lane nest. */
+/* Judges rules 4 and 13, after lanes_sort(): the slices of a lane nest; its clock runs. */
 void lanes_judge(struct check *check);
 /* Judges async spans and streams' lives, after the last line. `ended`: each span and each life must
  * have its end. */

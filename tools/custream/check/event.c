@@ -234,6 +234,18 @@ static bool judge_bound(const struct event *event)
     return flow_add(event, id, in ? 'f' : 's', true);
 }
 
+static bool clock_add(const struct event *event, const char *name, int64_t at)
+{
+    yyjson_val *value = yyjson_obj_get(event->args, name);
+    struct lane *lane = event->lane;
+    int64_t cpu;
+    if (!value) return true;
+    if (!value_ns(value, &cpu) || cpu < 0) return BREACH(event, 13, "args.%s is no time", name);
+    array_add(lane->readings, lane->reading_count, lane->reading_capacity,
+        (struct reading){at, cpu, event->line});
+    return true;
+}
+
 static bool judge_slice(struct event *event)
 {
     struct lane *lane = event->lane;
@@ -244,7 +256,8 @@ static bool judge_slice(struct event *event)
     event->end = event->ts + duration;
     array_add(lane->slices, lane->count, lane->capacity,
         (struct slice){event->ts, event->end, event->line});
-    return judge_bound(event);
+    return clock_add(event, "cpu_us", event->ts) && clock_add(event, "cpu_end_us", event->end) &&
+           judge_bound(event);
 }
 
 static bool async_add(const struct event *event, uint64_t span, char phase, bool life)

@@ -1,4 +1,4 @@
-/* Keeps the slices of lanes, and judges whether they nest. */
+/* Keeps the slices of lanes, and judges whether they nest; and the clocks of threads. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/trace/foreign.h"
@@ -89,9 +89,33 @@ static void lane_judge_order(struct check *check, const struct lane *lane)
     }
 }
 
+COMPARES(reading_compare, struct reading,
+    ORDER(a->at, b->at) ?: ORDER(a->cpu, b->cpu) ?: ORDER(a->line, b->line))
+
+/* Judges a thread's processor time: it never goes back, and passes no faster than time. A later
+ * thread may have the number of an ended one; then the clock begins anew behind the last reading.
+ * Readings are made beside the times of their calls, and by another clock. */
+static void lane_judge_clock(struct check *check, struct lane *lane)
+{
+    enum { GRAIN_NS = 200000, SHARE = 1000 };
+    struct reading *readings = lane->readings;
+    if (lane->reading_count)
+        qsort(readings, lane->reading_count, sizeof *readings, reading_compare);
+    for (size_t i = 1; i < lane->reading_count; i++) {
+        const int64_t passed = readings[i].at - readings[i - 1].at, cpu = readings[i].cpu,
+                      before = readings[i - 1].cpu, used = cpu < before ? cpu : cpu - before;
+        if (used <= passed + passed / SHARE + GRAIN_NS) continue;
+        check_breach(check, readings[i].line, 13,
+            cpu < before ? "the thread's processor time goes back by %.0f us"
+                         : "the thread's processor time passes by %.0f us more than time does",
+            (double)(cpu < before ? before - cpu : used - passed) / 1000);
+    }
+}
+
 void lanes_judge(struct check *check)
 {
     for (size_t i = 0; i < check->lane_count; i++) {
+        lane_judge_clock(check, check->lanes[i]);
         lane_judge_overlap(check, check->lanes[i]);
         lane_judge_order(check, check->lanes[i]);
     }

@@ -42,5 +42,7 @@ void run_begin(struct run *run, struct texts texts);
 void facts_free(struct facts *facts);
 /* Makes run->pauses, once calls are in their order. */
 void pauses_make(struct run *run);
+/* Finds whose calls let a thread go on after its pauses, in order of time (wakers.c). */
+void wakers_find(const struct run *run, uint32_t thread, struct pause *pauses, size_t count);
 
 #endif

@@ -79,6 +79,7 @@ static void thread_pauses(struct run *run, uint32_t thread, size_t *next)
             pause.high = between(pause.low, used - since.sure, gap);
             since.other = since.sure = 0;
         } else since_passes(&since, gap, gap < OWN_CODE_NS);
+        pause.missing = gap >= OWN_CODE_NS && calls_miss(run, ended, call->begin);
         if (first || gap >= OWN_CODE_NS)
             array_add(run->pauses, run->pause_count, run->pause_capacity, pause);
         const int64_t begin = call->begin > ended ? call->begin : ended;
@@ -88,85 +89,9 @@ static void thread_pauses(struct run *run, uint32_t thread, size_t *next)
     }
 }
 
-/* Whether the thread was on a processor for nearly all of a pause. */
-static bool pause_computes(const struct pause *pause)
+bool pause_computes(const struct pause *pause)
 {
-    return pause && pause->measured && 10 * pause->low >= 9 * pause->ns;
-}
-
-/* Threads while their calls are taken in order of their begins. */
-struct wakers {
-    struct rest {
-        int64_t ended; /* the end of the thread's last call; INT64_MIN: none so far */
-        /* paused: the end of its last call behind which it paused and did not compute. before: the
-         * same before that pause. */
-        int64_t paused, before;
-        uint32_t next; /* the place in run->thread_calls of its next call */
-    } *threads;
-    /* last: of the calls behind which their thread paused, the one that ended last. other:
-     * likewise, without the calls of last's thread. NONE: there is none. */
-    uint32_t last, other;
-};
-
-/* Returns the call of another thread at whose end a thread went on after its pause; NONE. Before a
- * thread's first call: the call behind which the thread was made, probably. */
-static uint32_t waker_of(const struct run *run, const struct wakers *w, const struct pause *pause)
-{
-    enum { WAKE_NS = 500000 /* a thread goes on so soon */ };
-    const struct call *call = &run->calls[pause->call];
-    const struct rest *own = &w->threads[call->thread];
-    const uint32_t waker =
-        w->last != NONE && run->calls[w->last].thread == call->thread ? w->other : w->last;
-    if (waker == NONE || run->calls[waker].end > call->begin) return NONE;
-    if (!pause->ns) return waker;
-    const int64_t ended = run->calls[waker].end;
-    /* a thread that paused in this time before, too, woke nobody then */
-    return w->threads[run->calls[waker].thread].before <= own->ended && !pause_computes(pause) &&
-                   call->begin - ended < WAKE_NS && ended > own->ended
-               ? waker
-               : NONE;
-}
-
-/* Notes the end of a call. If its thread pauses then, the call may wake another one. */
-static void call_ended(const struct run *run, struct wakers *w, uint32_t index)
-{
-    const struct call *call = &run->calls[index];
-    struct rest *own = &w->threads[call->thread];
-    if (call->end > own->ended) own->ended = call->end;
-    const uint32_t next = ++own->next < run->thread_calls.begins[call->thread + 1]
-                              ? run->thread_calls.members[own->next]
-                              : NONE;
-    const bool asks = call_kind(call) == CS_KIND_QUERY && call->result; /* in a loop, maybe */
-    if (asks || (next != NONE && run->calls[next].begin - call->end < OWN_CODE_NS)) return;
-    own->before = own->paused;
-    /* a thread that computes in its pauses is no heartbeat: a loader computes, then wakes others */
-    if (next == NONE || !pause_computes(pause_before(run, next))) own->paused = call->end;
-    if (w->last != NONE && run->calls[w->last].end > call->end) return;
-    if (w->last != NONE && run->calls[w->last].thread != call->thread) w->other = w->last;
-    w->last = index;
-}
-
-static void wakers_find(struct run *run)
-{
-    struct wakers w = {array_zeros(run->thread_count, sizeof *w.threads), NONE, NONE};
-    size_t at = 0;
-    for (size_t t = 0; t < run->thread_count; t++)
-        w.threads[t] = (struct rest){.ended = INT64_MIN, .next = run->thread_calls.begins[t]};
-    for (uint32_t i = 0; i < run->call_count; i++) {
-        const struct call *call = &run->calls[i];
-        struct pause *pause =
-            at < run->pause_count && run->pauses[at].call == i ? &run->pauses[at++] : NULL;
-        if (pause) {
-            const uint32_t waker = waker_of(run, &w, pause);
-            const int64_t from = pause->ns       ? call->begin - pause->ns
-                                 : waker == NONE ? call->begin
-                                                 : run->calls[waker].end;
-            pause->missing = calls_miss(run, from, call->begin);
-            if (!pause->missing) pause->waker = waker;
-        }
-        call_ended(run, &w, i);
-    }
-    free(w.threads);
+    return pause->measured && 10 * pause->low >= 9 * pause->ns;
 }
 
 void pauses_make(struct run *run)
@@ -175,10 +100,12 @@ void pauses_make(struct run *run)
     if (run->clock_count) qsort(run->clocks, run->clock_count, sizeof *run->clocks, clocks_by_time);
     for (uint32_t t = 0; t < run->thread_count; t++) {
         while (next < run->clock_count && run->clocks[next].thread < t) next++;
+        const size_t before = run->pause_count;
         thread_pauses(run, t, &next);
+        if (run->pause_count > before)
+            wakers_find(run, t, &run->pauses[before], run->pause_count - before);
     }
     if (run->pause_count) qsort(run->pauses, run->pause_count, sizeof *run->pauses, pauses_by_call);
-    wakers_find(run);
 }
 
 const struct pause *pause_before(const struct run *run, uint32_t call)

@@ -128,22 +128,34 @@ static int64_t node_takes(const struct replay *r, const struct node *node, const
     }
 }
 
+/* Returns what a change leaves of the own code before a call. If another thread let the thread go
+ * on, that is what it computed: the tie TIE_WAKE tells how long it waited. */
 static int64_t gap_of(const struct replay *r, const struct node *node, const struct change *c)
 {
     if (node->kind != NODE_CALL || !node->gap) return 0;
-    const int64_t gap = time_unpack(node->gap);
-    if (node->woken) return 0; /* the tie TIE_WAKE tells how long the thread waited */
     const struct call *call = &r->run->calls[node->subject];
+    const int64_t whole = time_unpack(node->gap), waited = whole * node->waited / 100,
+                  gap = node->woken ? whole - waited : whole;
     if (!concerns(c, call) || (c->from != c->to && call->begin == c->from)) return gap;
     if (node->missing) return gap;
     if (c->host || (c->gaps && c->gaps[node->subject])) return 0;
-    if (gap >= OWN_CODE_NS) {
-        const int64_t waited = gap * node->waited / 100;
-        return (c->outside ? 0 : waited) + (c->own_code ? 0 : gap - waited);
-    }
+    if (whole >= OWN_CODE_NS)
+        return (c->outside ? 0 : gap - (whole - waited)) + (c->own_code ? 0 : whole - waited);
     if (c->one_launch && node->in_row && launches(call)) return 0;
     if (c->one_copy && copies_little(r, call)) return 0;
     return gap;
+}
+
+/* Returns a tie's delay. A thread that was woken computed behind the end of the waker's call for as
+ * long as it then took to go on, and the rest before. All of that lies between its own calls. */
+static int64_t delay_of(const struct replay *r, const struct tie *tie, const struct change *c)
+{
+    const struct node *to = &r->nodes[tie->to];
+    if (to->kind != NODE_CALL || !to->woken) return tie->delay;
+    const int64_t left = gap_of(r, to, c), woken = r->ties[to->ties + 1].delay,
+                  behind = least(gap_of(r, to, &(struct change){0}), woken),
+                  goes_on = woken - behind + least(behind, left);
+    return tie->kind == TIE_WAKE || left < goes_on ? goes_on : left;
 }
 
 /* Whether a change lets a piece of work begin as soon as nothing holds it. */
@@ -155,7 +167,7 @@ static bool hurries(const struct node *node, const struct change *c)
 /* Returns how long a node takes to begin once its ties allow it. */
 static int64_t before_of(const struct replay *r, const struct node *node, const struct change *c)
 {
-    if (node->kind == NODE_CALL) return gap_of(r, node, c);
+    if (node->kind == NODE_CALL) return node->woken ? 0 : gap_of(r, node, c);
     if (node->kind != NODE_WORK && node->kind != NODE_HOST_FUNCTION) return 0;
     return hurries(node, c) ? least(node->rest, LAUNCH_NS) : node->rest;
 }
@@ -188,8 +200,9 @@ static void node_ends(
         if (drops(change) && is_dropped(r, tie, change)) continue;
         const struct node *to = &r->nodes[tie->to];
         const int64_t most = change->pinned && to->pageable ? STAGED_NS - BEHIND_NS : LAUNCH_NS,
+                      delay = delay_of(r, tie, change),
                       at = (tie->kind == TIE_ENQUEUE ? begin : end) +
-                           (hurries(to, change) ? least(tie->delay, most) : tie->delay);
+                           (hurries(to, change) ? least(delay, most) : delay);
         if (at > r->ready[tie->to]) {
             r->ready[tie->to] = at;
             if (r->by) r->by[tie->to] = t;

@@ -26,13 +26,13 @@ struct making {
     uint32_t *lane_of; /* by stream: its first lane; NONE */
     struct lane *lanes;
     size_t lane_count, lane_capacity;
-    uint32_t *sides;       /* by side of the legacy default stream's order: the last node; NONE */
-    bool *used;            /* by side: something is on the legacy default stream */
-    uint32_t *device_tail; /* by device: a node that ends when the work of all its `joined` lanes
-                              has ended */
-    uint32_t *thread_last; /* by thread: its last node; NONE */
-    int64_t *thread_ended; /* by thread: the end of its last call in the trace */
-    uint32_t *call_nodes;  /* by call that is played: its last node; NONE */
+    uint32_t *sides;         /* by side of the legacy default stream's order: the last node; NONE */
+    bool *used;              /* by side: something is on the legacy default stream */
+    uint32_t *device_tail;   /* by device: a node that ends when the work of all its `joined` lanes
+                                has ended */
+    uint32_t *thread_last;   /* by thread: its last node; NONE */
+    int64_t *thread_ended;   /* by thread: the end of its last call in the trace */
+    uint32_t *call_nodes;    /* by call that is played: its last node; NONE */
     struct numbers events;   /* by event: the node at which its last record is reached */
     struct numbers polled;   /* queries, by call, that the thread repeated soon */
     uint32_t *enqueues_last; /* by thread: its last call that puts work on a GPU; 0 */

@@ -42,9 +42,10 @@ struct node {
         };
     };
     enum node_kind kind : 8;
-    bool pageable : 1; /* a copy of pageable memory, or its call or return */
-    bool woken : 1;    /* CALL: its thread waited for another thread; the node has a tie TIE_WAKE */
-    bool in_row : 1;   /* CALL: it is in a row of launches that is worth a graph */
+    bool pageable : 1;   /* a copy of pageable memory, or its call or return */
+    bool woken : 1;      /* CALL: its thread waited for another thread: of the node's two ties the
+                            second is TIE_WAKE */
+    bool in_row : 1;     /* CALL: it is in a row of launches that is worth a graph */
     unsigned waited : 7; /* CALL: percent of the gap in which its thread waited outside CUDA */
     bool missing : 1;    /* CALL: calls are missing in the gap, so nobody knows what it was */
     bool late : 1;       /* WORK: no tie and no full device explains when it began */

@@ -284,7 +284,8 @@ static uint32_t call_add(struct making *m, uint32_t index)
     node->gap = time_pack(gap);
     node->in_row = m->in_row[index];
     node->woken = waker != NONE && !first;
-    node->waited = (unsigned)(100 * pause_waited(pause)) & 127;
+    node->waited =
+        node->woken && !pause->measured ? 100 : (unsigned)(100 * pause_waited(pause)) & 127;
     node->missing = missing;
     if (gap >= OWN_CODE_NS && waker == NONE && (m->run->clock_count || missing))
         m->replay->unexplained +=
@@ -463,7 +464,8 @@ static size_t calls_take(struct making *m)
     return without_call;
 }
 
-/* Tells which threads count: those with a fifth or more of the GPU time of the one with most. */
+/* Tells which threads count: those with a fifth or more of the GPU time of the one with most, and
+ * those that wake one that counts. */
 static void threads_count(struct replay *r)
 {
     enum { PART = 5 };
@@ -486,6 +488,16 @@ static void threads_count(struct replay *r)
     for (uint32_t i = r->call_begin; i < r->call_end; i++)
         if (run->calls[i].end > counted + (r->end - r->begin) / (4 * PART))
             r->counts[run->calls[i].thread] = true;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t t = 0; t < r->tie_count; t++) {
+            if (r->ties[t].kind != TIE_WAKE) continue;
+            const uint32_t to = run->calls[r->nodes[r->ties[t].to].subject].thread,
+                           from = run->calls[r->nodes[r->ties[t].from].subject].thread;
+            more |= r->counts[to] && !r->counts[from];
+            r->counts[from] |= r->counts[to];
+        }
+    }
     free(took);
 }
 

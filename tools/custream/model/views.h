@@ -30,6 +30,8 @@ bool work_is_pageable(const struct run *run, const struct work *work);
 
 /* Returns the pause before a call; NULL: none. */
 const struct pause *pause_before(const struct run *run, uint32_t call);
+/* Whether the thread was on a processor for nearly all of a pause. */
+bool pause_computes(const struct pause *pause);
 /* Returns the share of a pause in which its thread waited: the middle of what is possible. 0: none,
  * or not known. */
 double pause_waited(const struct pause *pause);

@@ -209,8 +209,8 @@ static void pauses_add(struct pauses *to, const struct pauses *from)
 }
 
 /* Adds up a thread's pauses in which it waited for something outside CUDA for a quarter of the
- * time, or those in which it computed for so long. Leaves out where calls are missing, or the
- * thread waited for another one. */
+ * time, or those in which it computed for so long. Leaves out where calls are missing. What it
+ * waited for another thread of the program is no wait for something outside. */
 static struct pauses pauses_of(const struct findings *to, uint32_t thread, bool outside)
 {
     const double part = 0.25;
@@ -226,8 +226,9 @@ static struct pauses pauses_of(const struct findings *to, uint32_t thread, bool 
                 ? pause_before(run, calls[i])
                 : NULL;
         const double waited = pause_waited(pause);
+        const bool for_thread = pause && pause->waker != NONE && (outside || !pause->measured);
         if (pause && call->begin > to->steady.begin && call->begin <= to->steady.end &&
-            !pause->missing && pause->waker == NONE && (outside ? waited : 1 - waited) >= part)
+            !pause->missing && !for_thread && (outside ? waited : 1 - waited) >= part)
             pauses_add(&pauses, &(struct pauses){.total = pause->ns,
                                     .longest = pause->ns,
                                     .known = pause->measured ? pause->ns : 0,
@@ -299,19 +300,45 @@ void look_outside(struct findings *to) { look_pauses(to, true); }
 
 /* --- CS125: threads that take turns --- */
 
+/* Returns, by thread, the name of the work that it enqueued most often; 0: it enqueued none. */
+static text *likes_of(const struct run *run)
+{
+    text *likes = array_zeros(run->thread_count, sizeof *likes);
+    for (size_t t = 0; t < run->thread_count; t++) {
+        struct tallies names = {0};
+        uint64_t most = 0;
+        for (uint32_t i = run->thread_calls.begins[t]; i < run->thread_calls.begins[t + 1]; i++) {
+            const struct call *call = &run->calls[run->thread_calls.members[i]];
+            if (!call->works) continue;
+            const text name = run->works[run->works_of[call->work]].name;
+            struct tally *tally = tally_of(&names, name);
+            tally_add(tally, 1);
+            if (tally->times > most) most = tally->times, likes[t] = name;
+        }
+        tallies_free(&names);
+    }
+    return likes;
+}
+
+/* Threads that do the same by turns may hold a lock. If they do different work, one hands it to the
+ * other, and needs what the other one made. */
 void look_locks(struct findings *to)
 {
     const struct run *run = &to->of->run;
     uint32_t most = 0, thread = NONE, all = 0;
     uint32_t *wakes = array_zeros(run->thread_count, sizeof *wakes);
+    text *likes = likes_of(run);
     for (size_t i = 0; to->replay && i < run->pause_count; i++) {
         const struct pause *pause = &run->pauses[i];
         const uint32_t of = run->calls[pause->call].thread;
-        if (!pause->ns || pause->waker == NONE) continue;
+        if (!pause->ns || pause->waker == NONE || !likes[of] ||
+            likes[of] != likes[run->calls[pause->waker].thread])
+            continue;
         all++;
         if (++wakes[of] > most) most = wakes[of], thread = of;
     }
     free(wakes);
+    free(likes);
     if (all < 2) return;
     finding(to, OF(THREAD, thread), TIMES(all),
         "threads made no call for %s or longer, and went on as soon as another thread's call had "
