@@ -12,7 +12,7 @@ $(WHEEL_VENV)/stamp: python/requirements.txt tools/venv.sh
 	PYTHON='$(PYTHON)' tools/venv.sh $(@D) $<
 	@touch $@
 $(B)/microhttpd/copyright: tools/microhttpd.sh tools/apart.sh $(GLIBC_READY)
-	CC='$(CC)' LDFLAGS='$(patsubst -L%,-L$(CURDIR)/%,$(GLIBC_FLOOR))' tools/microhttpd.sh $(@D)
+	CC='$(CC)' ANSWERS='$(CURDIR)/build/microhttpd/answers' LDFLAGS='$(patsubst -L%,-L$(CURDIR)/%,$(GLIBC_FLOOR))' tools/microhttpd.sh $(@D)
 
 # The same for aarch64, made on x86-64 with Debian's libraries for arm64.
 ARM := build/aarch64

@@ -64,6 +64,7 @@ $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%:
 PRODUCTS := libcustream_shim.so libcustream_shim_dlsym.so
 other-compilers: clang-products aarch64-products
 clang-products aarch64-products: | $(PACKAGES_READY)
+aarch64-products: | $(B)/microhttpd/copyright
 clang-products:
 	+@$(MAKE) -s B=build/clang CC=clang CFLAGS=-O1 $(addprefix build/clang/,$(PRODUCTS))
 aarch64-products:
