@@ -331,8 +331,32 @@ def small_copies(mended):
     return story, [(("CS127", "stream 13"), True)]
 
 
+def silence(mended):
+    """40 kernels of 100 us, from eight threads by turns. Each begins 3 ms behind the one before: a thread that makes no call computes for so long. So each
+    thread makes no call for 24 ms. Another thread's call, 3 ms before, does not end that."""
+    story, end, step = Story(), 0, 3 if mended else 3000
+    for t in range(8):
+        story.stream(13 + t)
+    for i in range(40):
+        at = step * i + 7 * (i * i % 5)
+        end = story.kernel(13 + i % 8, at, max(at + 5, end), 100, thread=MAIN + 10 * (i % 8), args={"cpu_us": 12 * (i // 8)})
+    return story, [(("CS128", "all threads"), True)]
+
+
+def pool(mended):
+    """A thread computes 5 ms for each step, gives the step to one of two others, which had waited, and makes a call of its own 75 us later. So the thread that
+    launches goes on in the middle of another one's own code, and no call wakes it."""
+    story, end, step = Story(), 0, 100 if mended else 5100
+    story.stream(13)
+    for i in range(30):
+        at, launcher = step * i, MAIN + 10 * (1 + i * i % 3 % 2)
+        end = story.kernel(13, at, max(at + 5, end), 80, thread=launcher, args={"cpu_us": 12 * i})
+        story.call("cuCtxSetCurrent", at + 75, 2, cpu_us=0 if mended else 4990 * i)
+    return story, [(("CS117", "main 4250"), True)]
+
+
 STORIES = [legacy, synchronisation, blocking_copies, copies_that_are_waited_for, pageable, allocations, launches, stale_waits, unrecorded, idle_waits, objects, hardware_queues, priorities,
-           spinning, copy_engines, failures, host_functions, own_code, shared_stream, small_kernels, events, stream_waits, copies_and_kernels, busy, slow_host, locks, outside, small_copies]
+           spinning, copy_engines, failures, host_functions, own_code, shared_stream, small_kernels, events, stream_waits, copies_and_kernels, busy, slow_host, locks, outside, small_copies, silence, pool]
 
 
 # What the trace of a story or its twin shows beside the finding that it is for: time in which the host had not enqueued anything, or a GPU that has always work.

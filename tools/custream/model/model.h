@@ -150,6 +150,13 @@ struct pause {
     bool missing;      /* calls are missing in it: they were lost, or not to be recorded */
 };
 
+/* Time in which no thread made a call: each waited, or some computed and the others waited. */
+struct silence {
+    int64_t begin, end;
+    bool computing;    /* a thread computed */
+    int64_t before[2]; /* ns of all earlier ones, by `computing` */
+};
+
 /* A range that the program named (NVTX). Rows are in order of `begin`, the longer first. */
 struct range {
     int64_t begin, end;
@@ -237,8 +244,10 @@ struct run {
     size_t range_count, range_capacity;
     struct loss *losses;
     size_t loss_count, loss_capacity;
-    struct periods no_calls; /* when calls were lost, or not to be recorded */
-    struct clock *clocks;    /* in order of thread, then time */
+    struct periods no_calls;  /* when calls were lost, or not to be recorded */
+    struct silence *silences; /* in order of time */
+    size_t silence_count, silence_capacity;
+    struct clock *clocks; /* in order of thread, then time */
     size_t clock_count, clock_capacity;
     struct pause *pauses; /* in order of call */
     size_t pause_count, pause_capacity;

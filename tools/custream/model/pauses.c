@@ -94,6 +94,65 @@ bool pause_computes(const struct pause *pause)
     return pause->measured && 10 * pause->low >= 9 * pause->ns;
 }
 
+/* When the number of threads changes that make calls, or that compute in a pause. A pause in which
+ * a thread did both compute and wait counts as calls: nobody knows when it did what. */
+struct turn {
+    int64_t at;
+    int calling, computing;
+};
+
+COMPARES(turns_by_time, struct turn, ORDER(a->at, b->at))
+
+/* Finds when no thread made calls. A thread makes none before its first call and behind its last.
+ */
+static void silences_make(struct run *run)
+{
+    struct turn *turns = array_zeros(2 * (run->thread_count + run->pause_count), sizeof *turns);
+    size_t count = 0;
+    int calling = 0, computing = 0;
+    int64_t before[2] = {0};
+    for (uint32_t t = 0; t < run->thread_count; t++) {
+        const uint32_t *calls = run->thread_calls.members, first = run->thread_calls.begins[t],
+                       end = run->thread_calls.begins[t + 1];
+        if (first == end) continue;
+        turns[count++] = (struct turn){run->calls[calls[first]].begin, 1, 0};
+        turns[count++] = (struct turn){run->calls[calls[end - 1]].end, -1, 0};
+    }
+    for (const struct pause *pause = run->pauses; pause < run->pauses + run->pause_count; pause++) {
+        const int64_t end = run->calls[pause->call].begin;
+        const bool computes = pause_computes(pause),
+                   waits = pause->measured && 10 * pause->high <= pause->ns;
+        if (!pause->ns || pause->missing || !(computes || waits)) continue;
+        turns[count++] = (struct turn){end - pause->ns, -1, computes};
+        turns[count++] = (struct turn){end, 1, -computes};
+    }
+    if (count) qsort(turns, count, sizeof *turns, turns_by_time);
+    for (size_t i = 0; i < count; i++) {
+        calling += turns[i].calling;
+        computing += turns[i].computing;
+        if (calling || i + 1 == count || turns[i + 1].at == turns[i].at) continue;
+        array_add(run->silences, run->silence_count, run->silence_capacity,
+            ((struct silence){
+                turns[i].at, turns[i + 1].at, computing > 0, {before[0], before[1]}}));
+        before[computing > 0] += turns[i + 1].at - turns[i].at;
+    }
+    free(turns);
+}
+
+static int64_t silence_until(const struct run *run, bool computing, int64_t at)
+{
+    const size_t next = FIRST_NOT(i, 0, run->silence_count, run->silences[i].begin < at);
+    if (!next) return 0;
+    const struct silence *last = &run->silences[next - 1];
+    const int64_t in_it = (at < last->end ? at : last->end) - last->begin;
+    return last->before[computing] + (last->computing == computing ? in_it : 0);
+}
+
+int64_t silence_between(const struct run *run, bool computing, int64_t from, int64_t to)
+{
+    return silence_until(run, computing, to) - silence_until(run, computing, from);
+}
+
 void pauses_make(struct run *run)
 {
     size_t next = 0;
@@ -106,6 +165,7 @@ void pauses_make(struct run *run)
             wakers_find(run, t, &run->pauses[before], run->pause_count - before);
     }
     if (run->pause_count) qsort(run->pauses, run->pause_count, sizeof *run->pauses, pauses_by_call);
+    if (run->clock_count) silences_make(run);
 }
 
 const struct pause *pause_before(const struct run *run, uint32_t call)

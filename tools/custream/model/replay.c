@@ -128,6 +128,18 @@ static int64_t node_takes(const struct replay *r, const struct node *node, const
     }
 }
 
+/* Returns how much of the `ns` before a call a change leaves out, since all threads waited, or
+ * waited for one that computed. */
+static int64_t silence_of(
+    const struct replay *r, const struct change *c, const struct call *call, int64_t ns)
+{
+    const int64_t from = call->begin - ns;
+    if (!concerns(c, call)) return 0;
+    return (c->silence ? silence_between(r->run, false, from, call->begin) : 0) +
+           (c->own_code && c->where == EVERYWHERE ? silence_between(r->run, true, from, call->begin)
+                                                  : 0);
+}
+
 /* Returns what a change leaves of the own code before a call. If another thread let the thread go
  * on, that is what it computed: the tie TIE_WAKE tells how long it waited. */
 static int64_t gap_of(const struct replay *r, const struct node *node, const struct change *c)
@@ -139,8 +151,11 @@ static int64_t gap_of(const struct replay *r, const struct node *node, const str
     if (!concerns(c, call) || (c->from != c->to && call->begin == c->from)) return gap;
     if (node->missing) return gap;
     if (c->host || (c->gaps && c->gaps[node->subject])) return 0;
-    if (whole >= OWN_CODE_NS)
-        return (c->outside ? 0 : gap - (whole - waited)) + (c->own_code ? 0 : whole - waited);
+    if (whole >= OWN_CODE_NS) {
+        const int64_t left =
+            (c->outside ? 0 : gap - (whole - waited)) + (c->own_code ? 0 : whole - waited);
+        return node->woken ? left : least(left, whole - silence_of(r, c, call, whole));
+    }
     if (c->one_launch && node->in_row && launches(call)) return 0;
     if (c->one_copy && copies_little(r, call)) return 0;
     return gap;
@@ -152,7 +167,8 @@ static int64_t delay_of(const struct replay *r, const struct tie *tie, const str
 {
     const struct node *to = &r->nodes[tie->to];
     if (to->kind != NODE_CALL || !to->woken) return tie->delay;
-    const int64_t left = gap_of(r, to, c), woken = r->ties[to->ties + 1].delay,
+    const int64_t left = gap_of(r, to, c), recorded = r->ties[to->ties + 1].delay,
+                  woken = recorded - silence_of(r, c, &r->run->calls[to->subject], recorded),
                   behind = least(gap_of(r, to, &(struct change){0}), woken),
                   goes_on = woken - behind + least(behind, left);
     return tie->kind == TIE_WAKE || left < goes_on ? goes_on : left;

@@ -43,6 +43,7 @@ struct change {
     uint32_t without; /* a bit for each tie_kind: such ties hold nothing */
     bool own_code;    /* pauses take no time, if their threads did not wait in them */
     bool outside;     /* pauses take no time, if their threads waited for something outside CUDA */
+    bool silence;     /* pauses are shorter by the time in which all threads waited */
     bool pinned;      /* copies of pageable memory are as fast as pinned ones, and do not block */
     bool free_calls;  /* calls that allocate or free memory take no time */
     bool one_launch;  /* launches and short own code before them take no time, as in one graph */

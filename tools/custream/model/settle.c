@@ -366,8 +366,8 @@ void run_free(struct run *run)
     loading_free(run);
     void *const tables[] = {run->calls, run->works, run->shapes, run->callbacks, run->streams,
         run->devices, run->threads, run->ranges, run->losses, run->no_calls.rows, run->clocks,
-        run->pauses, run->parts, run->works_of, run->sampled, run->thread_ranges.parent,
-        run->thread_ranges.latest};
+        run->pauses, run->silences, run->parts, run->works_of, run->sampled,
+        run->thread_ranges.parent, run->thread_ranges.latest};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     facts_free(&run->facts);
     groups_free(&run->thread_calls);

@@ -30,6 +30,9 @@ bool work_is_pageable(const struct run *run, const struct work *work);
 
 /* Returns the pause before a call; NULL: none. */
 const struct pause *pause_before(const struct run *run, uint32_t call);
+/* Returns how much of the time between two times no thread made a call, and a thread computed, or
+ * none did. */
+int64_t silence_between(const struct run *run, bool computing, int64_t from, int64_t to);
 /* Whether the thread was on a processor for nearly all of a pause. */
 bool pause_computes(const struct pause *pause);
 /* Returns the share of a pause in which its thread waited: the middle of what is possible. 0: none,

@@ -32,6 +32,7 @@ static const struct fixed {
     {"graph", {.one_launch = true}, SPLIT_NONE},
     {"own code=0", {.own_code = true}, SPLIT_NONE},
     {"no waits outside CUDA", {.outside = true}, SPLIT_NONE},
+    {"no silence", {.silence = true}, SPLIT_NONE},
     {"host=0", {.host = true}, SPLIT_NONE},
     {"host functions=0", {.host_functions = true}, SPLIT_NONE},
 };
@@ -151,6 +152,7 @@ void change_add(struct change *to, const struct change *change)
     to->without |= change->without;
     to->own_code |= change->own_code;
     to->outside |= change->outside;
+    to->silence |= change->silence;
     to->pinned |= change->pinned;
     to->free_calls |= change->free_calls;
     to->one_launch |= change->one_launch;

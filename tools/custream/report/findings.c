@@ -99,6 +99,11 @@ const struct rule rules[] = {
     {"CS127", "many small copies of pageable memory, one by one", NULL, PRICED,
         .remedy = "gather the data in one pinned buffer, and copy it at once and ahead",
         .experiment = {.words = "pinned and ahead", .narrow = true}},
+    {"CS128", "no thread gives the GPU work", look_silence, PRICED,
+        .remedy =
+            "find what the program does then (py-spy dump, perf): a thread that makes no CUDA "
+            "call computes or waits; prepare the data ahead, or on the GPU",
+        .experiment = {.words = "no silence"}},
 };
 const size_t rule_count = sizeof rules / sizeof *rules;
 _Static_assert(sizeof rules / sizeof *rules <= 64, "a bit a rule");

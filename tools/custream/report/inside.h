@@ -136,8 +136,8 @@ const char *find_thread(struct findings *to, uint32_t thread);
 looker look_legacy, look_blocking, look_hardware_queues, look_host_functions, look_event_waits,
     look_synchronisation, look_blocking_copies, look_pageable, look_allocations, look_launches,
     look_objects, look_spinning, look_failed, look_priorities, look_copy_engines, look_own_code,
-    look_outside, look_shared_streams, look_small_kernels, look_events, look_stream_waits,
-    look_copies, look_full, look_host, look_locks;
+    look_outside, look_silence, look_shared_streams, look_small_kernels, look_events,
+    look_stream_waits, look_copies, look_full, look_host, look_locks;
 
 /* --- what printers share --- */
 

@@ -192,6 +192,7 @@ struct pauses {
     int64_t known;     /* ns of `total` for which the trace has the thread's processor time */
     int64_t low, high; /* the thread was on a processor for `low` to `high` ns of `known` */
     uint64_t times;
+    uint32_t threads;        /* how many threads paused so */
     uint32_t before, behind; /* the calls on both sides of the longest pause */
 };
 
@@ -202,10 +203,18 @@ static void pauses_add(struct pauses *to, const struct pauses *from)
     to->low += from->low;
     to->high += from->high;
     to->times += from->times;
+    to->threads += from->threads;
     if (from->longest <= to->longest) return;
     to->longest = from->longest;
     to->before = from->before;
     to->behind = from->behind;
+}
+
+/* Whether, for half of a pause or longer, all threads waited for one that computed. */
+static bool is_for_computing(const struct run *run, const struct pause *pause)
+{
+    const int64_t end = run->calls[pause->call].begin;
+    return 2 * silence_between(run, true, end - pause->ns, end) >= pause->ns;
 }
 
 /* Adds up a thread's pauses in which it waited for something outside CUDA for a quarter of the
@@ -226,7 +235,9 @@ static struct pauses pauses_of(const struct findings *to, uint32_t thread, bool 
                 ? pause_before(run, calls[i])
                 : NULL;
         const double waited = pause_waited(pause);
-        const bool for_thread = pause && pause->waker != NONE && (outside || !pause->measured);
+        const bool for_thread =
+            pause && (pause->waker != NONE ? outside || !pause->measured
+                                           : outside && is_for_computing(run, pause));
         if (pause && call->begin > to->steady.begin && call->begin <= to->steady.end &&
             !pause->missing && !for_thread && (outside ? waited : 1 - waited) >= part)
             pauses_add(&pauses, &(struct pauses){.total = pause->ns,
@@ -240,6 +251,7 @@ static struct pauses pauses_of(const struct findings *to, uint32_t thread, bool 
         /* no call inside another one */
         if (before == NONE || call->end > run->calls[before].end) before = calls[i];
     }
+    pauses.threads = pauses.times > 0;
     return pauses;
 }
 
@@ -260,13 +272,13 @@ static void report_pauses(struct findings *to, struct subject place, const struc
     int64_t until = INT64_MAX;
     const uint32_t range =
         thread_range_at(run, before->thread, before->end + pauses->longest / 2, &until);
-    const bool one = place.kind == PLACE_THREAD;
+    const bool one = pauses->threads == 1;
     finding(to, place, TIMES(pauses->times),
         "%s for %s%s; the longest time took %s, between %s and %s%s%s%s%s",
         one ? "the thread made no call" : "the threads made no call, added up,",
         SHOWN(UNIT_NS, pauses->total), processor_time(to, pauses), SHOWN(UNIT_NS, pauses->longest),
         text_in(run, before->name), text_in(run, run->calls[pauses->behind].name),
-        one ? "" : " on thread ", one ? "" : find_thread(to, before->thread),
+        one ? "" : " on ", one ? "" : find_thread(to, before->thread),
         range == NONE ? "" : ", in range ",
         range == NONE ? "" : text_in(run, run->ranges[range].name));
 }
@@ -276,19 +288,21 @@ static void look_pauses(struct findings *to, bool outside)
     const size_t found = to->count;
     if (!to->replay) return;
     struct pauses all = {0};
-    uint32_t threads = 0;
     for (uint32_t t = 0; t < to->of->run.thread_count; t++) {
         const struct pauses pauses = pauses_of(to, t, outside);
         if (pauses.times < LOOP && pauses.longest < LONG_NS) continue;
         report_pauses(to, OF(THREAD, t), &pauses);
         pauses_add(&all, &pauses);
-        threads++;
     }
-    /* If threads take turns, changing one gains little: another's own code takes the same time. */
+    /* If threads take turns, or wait for one that computes, changing one gains little. */
     const size_t alone = to->count;
     double sum = 0;
     for (size_t i = found; i < alone; i++) sum += to->rows[i].high;
-    if (threads > 1) report_pauses(to, OF_WORDS("all threads"), &all);
+    if (all.threads && to->of->run.thread_count > 1)
+        report_pauses(to,
+            OF_WORDS(all.threads > 1 ? "all threads"
+                                     : find_thread(to, to->of->run.calls[all.before].thread)),
+            &all);
     if (to->count == alone) return;
     to->count = alone;
     if (to->rows[alone].high < 2 * sum) return;
@@ -297,6 +311,34 @@ static void look_pauses(struct findings *to, bool outside)
 }
 void look_own_code(struct findings *to) { look_pauses(to, false); }
 void look_outside(struct findings *to) { look_pauses(to, true); }
+
+/* --- CS128: nobody gives the GPU work --- */
+
+/* Each thread's pauses may hide another one's. So this is a finding only if it gains twice as much
+ * as any other. */
+void look_silence(struct findings *to)
+{
+    const struct run *run = &to->of->run;
+    const size_t others = to->count;
+    int64_t total = 0, longest = 0;
+    uint64_t times = 0;
+    for (size_t i = 0; i < run->silence_count; i++) {
+        const struct silence *is = &run->silences[i];
+        if (is->begin < to->steady.begin || is->end > to->steady.end || is->computing ||
+            is->end - is->begin < OWN_CODE_NS)
+            continue;
+        total += is->end - is->begin;
+        times++;
+        if (is->end - is->begin > longest) longest = is->end - is->begin;
+    }
+    if (times < LOOP && longest < LONG_NS) return;
+    finding(to, OF_WORDS("all threads"), TIMES(times),
+        "no thread of the program made a call for %s, at most %s at once, and those that make "
+        "calls were not on a processor",
+        SHOWN(UNIT_NS, total), SHOWN(UNIT_NS, longest));
+    for (size_t i = 0; to->count > others && i < others; i++)
+        if (to->rows[others].high < 2 * to->rows[i].high) to->count = others;
+}
 
 /* --- CS125: threads that take turns --- */
 
