@@ -32,6 +32,8 @@ class Nested:
             "noise": draw.choice([0, 0, 0.1]),
             "host": draw.choice([3, 12]),  # us of own code before a launch
             "kernel": draw.choice([5, 40]),
+            "epoch": 0,  # after so many steps the host does something else for 20 ms
+            "variants": 0,  # a kernel that there is in so many variants, one in each step
             **fixed}
         if not self.about["trains"]:
             self.about.update(micro=1, eval=0)
@@ -81,6 +83,8 @@ class Nested:
                     self.launch(*(f"d{name}" for name in reversed(self.names)))
         if about["trains"]:
             self.launch(*(["adam"] * about["optimizer"]))
+        if about["variants"]:
+            self.launch(f"aligned{number % about['variants']}")
         if self.draw.random() < about["noise"]:
             self.launch(self.draw.choice(["resize", "fill"]))
         if about["ends"] != "nothing":
@@ -92,6 +96,8 @@ class Nested:
                 self.forward()
             self.launch("metric")
             self.item()
+        if about["epoch"] and (number + 1) % about["epoch"] == 0:
+            self.at += 20_000
         self.at += about["pause"] * self.draw.uniform(0.8, 1.2)
 
     def told(self):

@@ -36,11 +36,29 @@ def test_equal_layers_and_a_wait_for_each_step(tmp_path):
     assert steps_of(tmp_path, Nested(1, **{**PLAIN, "before": 0, "behind": 0, "trains": False, "inputs": 0, "ends": "wait"})) == 10
 
 
+@pytest.mark.parametrize("epochs", [2, 3])
+def test_epochs_of_many_kernels_are_no_steps(tmp_path, epochs):
+    """Each kernel comes in a burst for each epoch."""
+    assert steps_of(tmp_path, Nested(1, **{**PLAIN, "steps": 24 * epochs, "epoch": 24, "before": 60, "layers": 0})) == 24 * epochs
+
+
+@pytest.mark.parametrize("ends", ["wait", "item"])
+@pytest.mark.parametrize("variants", [2, 4])
+def test_a_kernel_that_varies_makes_no_steps_of_steps(tmp_path, variants, ends):
+    """A language model's kernels vary with the length of the text."""
+    assert steps_of(tmp_path, Nested(1, **{**PLAIN, "steps": 40, "trains": False, "variants": variants, "ends": ends})) == 40
+
+
+@pytest.mark.parametrize("other", [{}, {"ends": "item"}, {"layers": 0}, {"eval_batches": 1}], ids=str)
+def test_steps_with_an_evaluation_behind_a_few(tmp_path, other):
+    assert steps_of(tmp_path, Nested(1, **{**PLAIN, "steps": 40, "eval": 4, "eval_batches": 2, "ends": "wait", "behind": 0, **other})) == 40
+
+
 @pytest.mark.parametrize("other", [
     {"before": 0, "behind": 0, "trains": False, "inputs": 0, "ends": "nothing"},
     {"steps": 40, "layers": 0, "before": 0, "behind": 0, "trains": False, "inputs": 0, "ends": "nothing", "log": 5, "log_first": False},
-    {"steps": 40, "eval": 4, "eval_batches": 2, "ends": "nothing"},
-], ids=["nothing but equal layers", "a look at results of kernels alone", "an evaluation, or an optimizer"])
+    {"steps": 40, "micro": 4, "ends": "item"},
+], ids=["nothing but equal layers", "a look at results of kernels alone", "an optimizer, or a look at results behind a few batches"])
 def test_what_may_be_steps_or_layers_is_not_told(tmp_path, other):
     assert steps_of(tmp_path, Nested(1, **{**PLAIN, **other})) is None
 

@@ -1,8 +1,9 @@
 /* Finds the steps that GPU work, waits of the host and ranges show. A level is what a loop does: a
  * step, a layer in a step, or a log every ten steps. The begins of one kernel, or of its bursts,
  * cut the steady part into intervals. They are a level if nearly all that comes as often comes in
- * each interval, and equally often. The steps are the outermost level, unless a level in it might
- * be meant: then they are not known. */
+ * each interval, and equally often. The steps are the outermost level, or the one in it that has
+ * only logs, evaluations or variants of its kernels around it. If a level in them might be meant
+ * they are not known. */
 #include "tools/custream/model/steps.h"
 
 #include <math.h>
@@ -158,7 +159,10 @@ static int fewer_first(const void *a, const void *b)
 
 struct level {
     struct repeats repeats; /* times 0: this is no level */
+    bool taken;             /* its begins are regular, so that all entries were looked at */
+    bool constant;          /* nearly all its intervals hold as many entries as the one before */
     bool uneven;            /* a kernel comes more often in a few of its intervals */
+    bool evaluates;         /* many kernels do, and many do not: some steps have forwards behind */
     bool waits; /* each interval has something that the host does for steps and hardly for layers:
                    a copy, a wait, a pause, or a graph's launch */
     /* What comes once in each interval. host: as `waits`. result: a copy from the device. work: a
@@ -194,15 +198,16 @@ static struct repeats beat_take(const struct finder *f, const struct beat *beat,
                : (struct repeats){0};
 }
 
-/* How often a series comes in the intervals between the begins of a level. */
+/* How often a series comes in the intervals between the begins of a level. `held` counts the
+ * entries of all series in each interval. */
 struct presence {
     uint32_t each; /* the mean, rounded; 0: not in each interval, or in fewer than 49 of 50 */
     uint32_t same; /* how many intervals have as many as the one before */
     bool outside;  /* the series comes right before the first begin, or behind the last one */
 };
 
-static struct presence presence_of(
-    const struct finder *f, uint32_t series, const int64_t *begins, const struct repeats *repeats)
+static struct presence presence_of(const struct finder *f, uint32_t series, const int64_t *begins,
+    const struct repeats *repeats, uint32_t *held)
 {
     const uint32_t intervals = repeats->times - 1, end = f->entries.begins[series + 1];
     uint32_t at = 0, times = 0, before = 0, with = 0, all = 0;
@@ -222,6 +227,7 @@ static struct presence presence_of(
         presence.outside |= at == intervals;
         if (at == intervals) break;
         times++;
+        held[at] += f->series[series].what != WHAT_PAUSE;
     }
     if (at < intervals) {
         with += times > 0;
@@ -238,12 +244,13 @@ static struct level level_make(const struct finder *f, const struct beat *beat)
     int64_t *begins = array_zeros(members[1] - members[0], sizeof *begins);
     struct level level = {.repeats = beat_take(f, beat, begins)};
     const uint32_t times = level.repeats.times;
-    uint32_t all = 0, good = 0, outside = 0;
+    uint32_t all = 0, good = 0, outside = 0, even = 0, uneven = 0, changes = 0;
+    uint32_t *held = array_zeros(times + 1, sizeof *held);
     bool computes = false;
     for (uint32_t s = 0; times && s < f->series_count; s++) {
         const enum what what = f->series[s].what;
+        const struct presence presence = presence_of(f, s, begins, &level.repeats, held);
         if (f->series[s].times + 2 < times) continue;
-        const struct presence presence = presence_of(f, s, begins, &level.repeats);
         const bool present = presence.each > 0, work = what == WHAT_KERNEL || what == WHAT_GRAPH,
                    own = present && (presence.each == 1 || s == beat->series);
         if (what != WHAT_PAUSE) {
@@ -252,13 +259,19 @@ static struct level level_make(const struct finder *f, const struct beat *beat)
             outside += present && presence.outside;
         }
         computes |= work;
-        level.uneven |= present && work && presence.same + 2 < times;
+        if (present && work) *(presence.same + 2 < times ? &uneven : &even) += 1;
         level.waits |= present && what >= WHAT_GRAPH;
         level.host |= own && what >= WHAT_GRAPH;
         level.result |= own && what == WHAT_RESULT;
         level.work |= own && (work || what == WHAT_INPUT);
     }
+    for (uint32_t i = 1; i + 1 < times; i++) changes += held[i] != held[i - 1];
+    level.taken = times > 0;
+    level.constant = changes <= 2 + times / 1000;
+    level.uneven = uneven > 0;
+    level.evaluates = uneven && 3 * uneven >= even && 3 * even >= uneven;
     free(begins);
+    free(held);
     if (!computes || 4 * good < 3 * all) level.repeats.times = 0;
     else if (4 * outside < 3 * good) /* behind the last begin is no step */
         level.repeats.times = times > FEWEST ? times - 1 : 0;
@@ -278,20 +291,28 @@ struct repeats repeats_of_work(const struct run *run, const struct steady *stead
         if (f.series[s].what != WHAT_PAUSE) beats_add(&f, s);
     }
     if (f.beat_count) qsort(f.beats, f.beat_count, sizeof *f.beats, fewer_first);
-    for (size_t i = 0, tries = 0; known && i < f.beat_count && tries < TRIES; i++) {
+    for (size_t i = 0, tries = 0; i < f.beat_count && tries < TRIES; i++) {
         if (f.beats[i].times <= finest + 1) continue;
         const struct level level = level_make(&f, &f.beats[i]);
-        tries++;
-        if (!level.repeats.times) continue;
+        tries += level.taken;
+        if (!level.repeats.times || (level.repeats.times + 2 < 2 * finest && !level.constant))
+            continue;
         finest = level.repeats.times;
-        if (!steps.repeats.times || (level.host && !steps.work && !inner)) {
-            steps = level; /* the level around it, if any, is a look at the results now and then */
+        if (!steps.repeats.times || level.constant || (!inner && level.host && !steps.work) ||
+            (!inner && level.host && level.evaluates && !steps.evaluates)) {
+            steps = level; /* around it are at most variants, looks at results or evaluations */
+            known = true;
+            uneven = false;
+            inner = 0;
             continue;
         }
         inner++;
         uneven |= level.uneven;
-        /* an evaluation every few steps looks like the optimizer behind a few batches */
-        if (level.host && (steps.host || !steps.work || level.uneven)) known = false;
+        if (level.evaluates && !steps.evaluates) known = false;
+        /* batches, or steps: the level around may be the optimizer, or a log with kernels */
+        if (level.host &&
+            (steps.host || !steps.work || level.uneven || steps.repeats.times < LEAST))
+            known = false;
     }
     if (!steps.waits && (!inner || waits)) known = false; /* maybe layers */
     if (!inner && steps.repeats.times < LEAST) known = false;
