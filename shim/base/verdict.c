@@ -82,7 +82,7 @@ size_t cs_verdict_sentence(char *text, size_t size, size_t n, const struct cs_ve
     return v->complete && !v->ended ? n : cs_verdict_state(text, size, cs_verdict_put(text, size, n, "; "), v);
 }
 
-static bool is_control(char c) { return (c >= 0 && c < ' ') || c == 0x7f; }
+static bool is_control(char c) { return (unsigned char)c < ' ' || c == 0x7f; }
 
 /* A name that a shell would take apart stands in single quotes, which it has instead of its own. One
  * with control characters stands in $'', with numbers for these: they would break the line. */
