@@ -121,10 +121,11 @@ def test_values_in_values_need_no_stack(tmp_path, depth):
             assert custream(*words, preexec_fn=small).returncode in (0, 1, 2), words
 
 
-CLOCKS = [  # ts, processor time at the call's begin, and at its end: of calls of 400 us
-    ([(1000, 500, None), (2000, 1490, 1890)], None), ([(1000, 500, None), (2000, 1690, None)], None), ([(1000, 500, None), (2000, 1702, None)], "passes by 202 us more"),
+# ts, processor time at the call's begin, and at its end: of calls of 400 us. Calls without readings end where the first begins, and begin where the last ends.
+CLOCKS = [
+    ([(1000, 500, None), (2000, 1490, 1890)], None), ([(1000, 500, None), (2000, 2101, None)], None), ([(1000, 500, None), (2000, 2103, None)], "passes by 203 us more"),
     ([(1000, 500, 1150)], "passes by 250 us more"), ([(1000, 5000, 4900)], "goes back by 100 us"), ([(1000, 5000, 5400), (9000, 4000, None)], None),
-    ([(1000, 5000, None), (2000, 1100, None)], None), ([(1000, 5000, None), (2000, 1300, None)], "goes back by 3700 us"), ([(1000, -1, None)], "is no time"),
+    ([(1000, 5000, None), (2000, 1100, None)], None), ([(1000, 5000, None), (2000, 1700, None)], "goes back by 3300 us"), ([(1000, -1, None)], "is no time"),
     ([(1000, 500, None), (2_001_000, 2_002_600, None)], None), ([(1000, "x", None)], "is no time")]
 
 
@@ -134,6 +135,8 @@ def test_clocks_of_threads(tmp_path, readings, words):
     for i, (ts, begin, end) in enumerate(readings):
         args = {"cpu_us": begin, **({} if end is None else {"cpu_end_us": end})}
         rows[f"clock {i}"] = slice_("cs_stream", "o", HOST, 4299, ts, 400, **args)
+    rows["before"] = slice_("cs_stream", "o", HOST, 4299, readings[0][0] - 1, 1)
+    rows["behind"] = slice_("cs_stream", "o", HOST, 4299, readings[-1][0] + 400, 1)
     if words:
         assert_breach(tmp_path, render(rows), line_of(rows, f"clock {len(readings) - 1}"), 13, words)
     else:

@@ -309,6 +309,20 @@ def locks(mended):
     return story, [(("CS125", "main 4250"), True), (("CS121", "main 4250"), True), (("CS121", f"thread {MAIN + 10}"), True)]
 
 
+def unfair_lock(mended):
+    """As `locks`, but the thread that has the lock takes it again each time: the other one waits once, for all of that."""
+    story, at = Story(), [0, 3]
+    story.stream(13), story.stream(14)
+    story.call("cuStreamCreate", 2, 1, thread=MAIN + 10)
+    for t in range(2):
+        if t and not mended:
+            at[1] = at[0] + 20
+        for _ in range(20):
+            end = story.kernel(13 + t, at[t], at[t] + 5, 1000, thread=MAIN + 10 * t, **SMALL)
+            at[t] = story.call("cuStreamSynchronize", at[t] + 3, end - at[t], thread=MAIN + 10 * t, **{"cs.stream": 13 + t}) + 10
+    return story, [(("CS125", f"thread {MAIN + 10}"), True)]
+
+
 def outside(mended):
     """Twelve kernels of 1 ms; before each the thread makes no call for 1.5 ms, and is on a processor for 10 us of that."""
     story, end = Story(), 0
@@ -356,7 +370,7 @@ def pool(mended):
 
 
 STORIES = [legacy, synchronisation, blocking_copies, copies_that_are_waited_for, pageable, allocations, launches, stale_waits, unrecorded, idle_waits, objects, hardware_queues, priorities,
-           spinning, copy_engines, failures, host_functions, own_code, shared_stream, small_kernels, events, stream_waits, copies_and_kernels, busy, slow_host, locks, outside, small_copies, silence, pool]
+           spinning, copy_engines, failures, host_functions, own_code, shared_stream, small_kernels, events, stream_waits, copies_and_kernels, busy, slow_host, locks, unfair_lock, outside, small_copies, silence, pool]
 
 
 # What the trace of a story or its twin shows beside the finding that it is for: time in which the host had not enqueued anything, or a GPU that has always work.

@@ -20,9 +20,10 @@ struct slice {
     uint64_t line;
 };
 
-/* A thread's processor time at a time. */
+/* A thread's processor time, read between the end of the call before and the begin of the next. */
 struct reading {
-    int64_t at, cpu; /* nanoseconds */
+    int64_t at, cpu; /* nanoseconds; at: the begin or the end of the call */
+    int64_t end;     /* when the call ended */
     uint64_t line;
 };
 

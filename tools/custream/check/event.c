@@ -242,7 +242,7 @@ static bool clock_add(const struct event *event, const char *name, int64_t at)
     if (!value) return true;
     if (!value_ns(value, &cpu) || cpu < 0) return BREACH(event, 13, "args.%s is no time", name);
     array_add(lane->readings, lane->reading_count, lane->reading_capacity,
-        (struct reading){at, cpu, event->line});
+        (struct reading){at, cpu, event->end, event->line});
     return true;
 }
 

@@ -92,9 +92,24 @@ static void lane_judge_order(struct check *check, const struct lane *lane)
 COMPARES(reading_compare, struct reading,
     ORDER(a->at, b->at) ?: ORDER(a->cpu, b->cpu) ?: ORDER(a->line, b->line))
 
+/* Return the earliest and the latest time at which a reading may have been made. */
+static int64_t read_since(const struct lane *lane, const struct reading *reading)
+{
+    const size_t own = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts < reading->at);
+    if (reading->at == reading->end) return reading->at;
+    if (!own) return INT64_MIN / 4;
+    const struct slice *before = &lane->slices[own - 1]; /* or a call in which this one was made */
+    return before->end <= reading->at ? before->end : before->ts;
+}
+static int64_t read_until(const struct lane *lane, const struct reading *reading)
+{
+    const size_t next = FIRST_NOT(i, 0, lane->count, lane->slices[i].ts < reading->end);
+    return next < lane->count ? lane->slices[next].ts : INT64_MAX / 4;
+}
+
 /* Judges a thread's processor time: it never goes back, and passes no faster than time. A later
  * thread may have the number of an ended one; then the clock begins anew behind the last reading.
- * Readings are made beside the times of their calls, and by another clock. */
+ * Between a call's time and the reading, the library and a handler may work for long. */
 static void lane_judge_clock(struct check *check, struct lane *lane)
 {
     enum { GRAIN_NS = 200000, SHARE = 1000 };
@@ -102,8 +117,9 @@ static void lane_judge_clock(struct check *check, struct lane *lane)
     if (lane->reading_count)
         qsort(readings, lane->reading_count, sizeof *readings, reading_compare);
     for (size_t i = 1; i < lane->reading_count; i++) {
-        const int64_t passed = readings[i].at - readings[i - 1].at, cpu = readings[i].cpu,
-                      before = readings[i - 1].cpu, used = cpu < before ? cpu : cpu - before;
+        const int64_t passed = read_until(lane, &readings[i]) - read_since(lane, &readings[i - 1]),
+                      cpu = readings[i].cpu, before = readings[i - 1].cpu,
+                      used = cpu < before ? cpu : cpu - before;
         if (used <= passed + passed / SHARE + GRAIN_NS) continue;
         check_breach(check, readings[i].line, 13,
             cpu < before ? "the thread's processor time goes back by %.0f us"

@@ -381,7 +381,7 @@ void look_locks(struct findings *to)
     }
     free(wakes);
     free(likes);
-    if (all < 2) return;
+    if (!all) return;
     finding(to, OF(THREAD, thread), TIMES(all),
         "threads made no call for %s or longer, and went on as soon as another thread's call had "
         "ended",
