@@ -207,6 +207,19 @@ def test_who_is_woken_did_not_wait_outside(tmp_path):
     assert {row["stream"] for row in rows if row["id"] == "CS126"} == {f"thread {OTHER}"}
 
 
+def test_nobody_waits_for_a_thread_that_computes_beside(tmp_path):
+    """The main thread sleeps 5 ms before each kernel. Another one computes all the time, at its own pace: no pause ends where its own code does."""
+    story, end = Story(), 0
+    story.stream(13)
+    for i in range(40):
+        end = story.kernel(13, 6000 * i, max(6000 * i + 5, end), 900, args={"cpu_us": 12 * i})
+        story.call("cuStreamSynchronize", 6000 * i + 3, end - 6000 * i, **{"cs.stream": 13})
+    for i in range(45):
+        story.call("cuCtxGetCurrent", 100 + 5300 * i, 2, thread=OTHER, cpu_us=5290 * i)
+    rows = story.report(tmp_path)["findings"]
+    assert (rows[0]["id"], rows[0]["stream"]) == ("CS126", "main 4250") and "CS117" not in {row["id"] for row in rows}, rows
+
+
 def test_without_gpu_work_nothing_can_be_won(tmp_path):
     story = Story()
     story.stream(13)

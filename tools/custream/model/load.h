@@ -42,6 +42,9 @@ void run_begin(struct run *run, struct texts texts);
 void facts_free(struct facts *facts);
 /* Makes run->pauses, once calls are in their order. */
 void pauses_make(struct run *run);
+/* Returns the sum of -log of as many even chances that chance hardly gives: of one in 30 cases, of
+ * 40 in one of 10,000. */
+double evidence_enough(uint32_t count);
 /* Finds whose calls let a thread go on after its pauses, in order of time (wakers.c). */
 void wakers_find(const struct run *run, uint32_t thread, struct pause *pauses, size_t count);
 

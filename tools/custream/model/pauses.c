@@ -2,6 +2,8 @@
  * outside CUDA? The trace has the thread's processor time only at the edges of long pauses and long
  * calls (docs/trace.md). Of the processor time from one reading to the next, the pause used what is
  * left after the calls and the short own code between the readings. */
+#include <math.h>
+
 #include "tools/custream/model/load.h"
 #include "tools/custream/model/views.h"
 
@@ -95,7 +97,8 @@ bool pause_computes(const struct pause *pause)
 }
 
 /* When the number of threads changes that make calls, or that compute in a pause. A pause in which
- * a thread did both compute and wait counts as calls: nobody knows when it did what. */
+ * a thread did both compute and wait counts as calls: nobody knows when it did what. So does one in
+ * which a thread computed for which no other waited. */
 struct turn {
     int64_t at;
     int calling, computing;
@@ -103,11 +106,60 @@ struct turn {
 
 COMPARES(turns_by_time, struct turn, ORDER(a->at, b->at))
 
+/* Whether the thread waited for nearly all of a pause, and no call is known to have ended that. */
+static bool pause_waits(const struct pause *pause)
+{
+    return pause->ns && pause->measured && !pause->missing && 10 * pause->high <= pause->ns;
+}
+
+/* Returns the pause in which another thread computed when this one ended; NULL: there is none. */
+static const struct pause *computing_at(const struct run *run, const struct pause *pause)
+{
+    enum { NEAR = 16 };
+    const int64_t at = run->calls[pause->call].begin;
+    const uint32_t thread = run->calls[pause->call].thread;
+    const struct pause *end = run->pauses + run->pause_count;
+    for (const struct pause *other = pause; other < end && other < pause + NEAR; other++) {
+        const struct call *call = &run->calls[other->call];
+        if (call->thread != thread && !other->missing && pause_computes(other) &&
+            call->begin - other->ns <= at)
+            return other;
+    }
+    return NULL;
+}
+
+/* Returns, by thread, whether others waited for it while it computed. Then their pauses end at the
+ * same place in its own, often near the end. If they have nothing to do with it, they end anywhere,
+ * and -log of the place is 1 on the average. */
+static bool *awaited_make(const struct run *run)
+{
+    bool *awaited = array_zeros(run->thread_count, sizeof *awaited);
+    double *evidence = array_zeros(run->thread_count, sizeof *evidence);
+    uint32_t *looked = array_zeros(run->thread_count, sizeof *looked);
+    for (size_t i = 0; i < run->pause_count; i++) {
+        const struct pause *pause = &run->pauses[i];
+        const struct pause *other =
+            pause_waits(pause) && pause->waker == NONE ? computing_at(run, pause) : NULL;
+        if (!other) continue;
+        const struct call *call = &run->calls[other->call];
+        const double place =
+            (double)(call->begin - run->calls[pause->call].begin) / (double)other->ns;
+        evidence[call->thread] -= log(place < 1e-3 ? 1e-3 : place > 1 ? 1 : place);
+        looked[call->thread]++;
+    }
+    for (uint32_t t = 0; t < run->thread_count; t++)
+        awaited[t] = looked[t] && evidence[t] > evidence_enough(looked[t]);
+    free(evidence);
+    free(looked);
+    return awaited;
+}
+
 /* Finds when no thread made calls. A thread makes none before its first call and behind its last.
  */
 static void silences_make(struct run *run)
 {
     struct turn *turns = array_zeros(2 * (run->thread_count + run->pause_count), sizeof *turns);
+    bool *awaited = awaited_make(run);
     size_t count = 0;
     int calling = 0, computing = 0;
     int64_t before[2] = {0};
@@ -120,9 +172,9 @@ static void silences_make(struct run *run)
     }
     for (const struct pause *pause = run->pauses; pause < run->pauses + run->pause_count; pause++) {
         const int64_t end = run->calls[pause->call].begin;
-        const bool computes = pause_computes(pause),
-                   waits = pause->measured && 10 * pause->high <= pause->ns;
-        if (!pause->ns || pause->missing || !(computes || waits)) continue;
+        const bool computes = pause->ns && !pause->missing && pause_computes(pause) &&
+                              awaited[run->calls[pause->call].thread];
+        if (!computes && !pause_waits(pause)) continue;
         turns[count++] = (struct turn){end - pause->ns, -1, computes};
         turns[count++] = (struct turn){end, 1, -computes};
     }
@@ -136,7 +188,7 @@ static void silences_make(struct run *run)
                 turns[i].at, turns[i + 1].at, computing > 0, {before[0], before[1]}}));
         before[computing > 0] += turns[i + 1].at - turns[i].at;
     }
-    free(turns);
+    free_all(turns, awaited);
 }
 
 static int64_t silence_until(const struct run *run, bool computing, int64_t at)

@@ -152,9 +152,7 @@ static int64_t usual_of(
     return usual;
 }
 
-/* Returns the evidence that chance hardly gives: of one pause in 30 cases, of 40 in one of 10,000.
- */
-static double enough(uint32_t pauses) { return pauses + 4 * sqrt(pauses) - 1.5; }
+double evidence_enough(uint32_t count) { return count + 4 * sqrt(count) - 1.5; }
 
 /* Finds the thread with the most evidence, and lets it explain what it may. False: no evidence of
  * any thread is enough. `looks`: by thread, those of all pauses. */
@@ -173,7 +171,7 @@ static bool best_explains(
                 evidence += look[i].evidence;
                 looked++;
             }
-        const double beyond = looked ? (evidence - enough(looked)) / sqrt(looked) : 0;
+        const double beyond = looked ? (evidence - evidence_enough(looked)) / sqrt(looked) : 0;
         if (beyond > most) most = beyond, best = look;
     }
     for (size_t i = 0; best && i < count; i++)
@@ -224,15 +222,18 @@ static uint32_t maker_of(const struct run *run, uint32_t thread, int64_t begin)
 
 void wakers_find(const struct run *run, uint32_t thread, struct pause *pauses, size_t count)
 {
+    /* With many threads, only some pauses of each are looked at, and no thread's maker. */
+    enum { LOOKS = 1000000, MAKERS = 1000 };
+    const size_t threads = run->thread_count, most = LOOKS / (threads * threads);
     struct slept *slept = array_zeros(count, sizeof *slept);
     size_t slept_count = 0;
     for (struct pause *pause = pauses; pause < pauses + count; pause++) {
         const int64_t end = run->calls[pause->call].begin;
         if (!pause->ns) {
-            const uint32_t maker = maker_of(run, thread, end);
+            const uint32_t maker = threads > MAKERS ? NONE : maker_of(run, thread, end);
             pause->missing = maker != NONE && calls_miss(run, run->calls[maker].end, end);
             if (!pause->missing) pause->waker = maker;
-        } else if (!pause->missing && !pause_computes(pause))
+        } else if (slept_count < most && !pause->missing && !pause_computes(pause))
             slept[slept_count++] = (struct slept){end - pause->ns, end,
                 pause->measured ? pause->low : 0, pause->measured ? pause->high : 0, pause};
     }

@@ -115,22 +115,31 @@ static int merge(const struct request *request, char *to)
 }
 
 /* Writes a copy, in a child process, since writing sets signal handlers of its own, and a model
- * takes much memory. `from`: the trace that is copied; NULL: all are merged. */
+ * takes much memory. `from`: the trace that is copied; NULL: all are merged. A signal that ends
+ * this process ends the child. It stays blocked, so that the caller can remove the folder. */
 static int copy_make(
     const struct request *request, const char *from, const struct idle_files *idle, char *to)
 {
-    int status;
+    sigset_t awaited = signals_that_end();
+    int status, number;
     fflush(NULL);
+    sigaddset(&awaited, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &awaited, NULL);
     const pid_t child = fork();
-    if (!child)
+    if (!child) {
+        sigprocmask(SIG_UNBLOCK, &awaited, NULL);
         exit(!from                               ? merge(request, to)
              : whole_write(NAME, from, to, idle) ? STATUS_OK
                                                  : STATUS_UNUSABLE);
-    void (*const before)(int) =
-        signal(SIGINT, SIG_IGN); /* Ctrl-C ends only the child; the caller removes the folder */
-    const bool waited = child > 0 && waitpid(child, &status, 0) == child;
-    signal(SIGINT, before);
-    if (!waited) return complain(NAME, "cannot start a process: %s", strerror(errno));
+    }
+    if (child < 0) return complain(NAME, "cannot start a process: %s", strerror(errno));
+    while (waitpid(child, &status, WNOHANG) != child)
+        if (!sigwait(&awaited, &number) && number != SIGCHLD) {
+            kill(child, number);
+            if (number == SIGINT) continue;
+            sigdelset(&awaited, number);
+            raise(number); /* it comes once the caller lets it */
+        }
     return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_UNUSABLE;
 }
 
@@ -141,11 +150,13 @@ static int copy_open(const struct request *request, struct server *server, struc
     const char *tmp = getenv("TMPDIR"), *from = request->files[0],
                *extension = cs_trace_extension(server->name) ?: "";
     char folder[PATH_MAX], merged[PATH_MAX + 32], whole[PATH_MAX + 32], error[256];
+    sigset_t before;
     int status = STATUS_OK;
     const int length =
         snprintf(folder, sizeof folder, "%s/custream-open-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (length >= (int)sizeof folder || !mkdtemp(folder))
         return complain(NAME, "%s: cannot be made: %s", folder, strerror(errno));
+    sigprocmask(SIG_SETMASK, NULL, &before);
     snprintf(merged, sizeof merged, "%s/merged%s", folder, extension);
     snprintf(whole, sizeof whole, "%s/whole%s", folder, extension);
     struct idle_files idle = {.paths = request->files};
@@ -166,6 +177,7 @@ static int copy_open(const struct request *request, struct server *server, struc
     unlink(merged);
     unlink(whole);
     rmdir(folder);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return status;
 }
 

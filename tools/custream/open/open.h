@@ -2,6 +2,7 @@
 #ifndef CS_OPEN_H
 #define CS_OPEN_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -100,6 +101,8 @@ bool server_ready(void);
 /* Listens on the port; 0: on any. Returns false if that fails: errno says why. */
 bool server_listen(struct server *server, unsigned port);
 
+/* Returns the signals that end this process. */
+sigset_t signals_that_end(void);
 /* Serves until the trace was delivered (not with `stay`) and returns 0, or until a signal and
  * returns its number. -1: with errno. */
 int server_run(struct server *server, bool stay);

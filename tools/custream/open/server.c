@@ -212,17 +212,23 @@ bool server_listen(struct server *server, unsigned port)
     return false;
 }
 
-int server_run(struct server *server, bool stay)
+sigset_t signals_that_end(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    sigset_t awaited, before;
+    sigset_t set;
     struct sigaction action;
-    int end = DELIVERED;
-    sigemptyset(&awaited);
-    sigaddset(&awaited, DELIVERED);
+    sigemptyset(&set);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) /* ignored ones stay ignored */
         if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
-            sigaddset(&awaited, numbers[i]);
+            sigaddset(&set, numbers[i]);
+    return set;
+}
+
+int server_run(struct server *server, bool stay)
+{
+    sigset_t awaited = signals_that_end(), before;
+    int end = DELIVERED;
+    sigaddset(&awaited, DELIVERED);
     sigprocmask(SIG_BLOCK, &awaited, &before); /* also in the thread that serves */
     signal(SIGPIPE, SIG_IGN);                  /* a browser may go away in the middle */
     struct MHD_Daemon *daemon = mhd.start(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle,
