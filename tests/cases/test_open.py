@@ -521,25 +521,6 @@ def test_copies_lie_in_TMPDIR_while_they_are_made(opening, run_app, tmp_path, co
     assert (full.returncode, full.stdout, full.stderr.count("\n")) == (2, "", 1) and "cannot be written: File too large" in full.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_while_the_copy_is_made(tmp_path, number):
-    """It ends the child that writes, too, and nothing stays in TMPDIR; also if the copy is ready by then."""
-    own, story = tmp_path / "own", Story()
-    own.mkdir()
-    story.stream(13)
-    for n in range(60_000):
-        story.kernel(13, 20 * n, 20 * n + 5, 10)
-    (tmp_path / "t.json").write_text(story.text(), encoding="utf-8")
-    with subprocess.Popen([COMMAND, "open", "--print-url", "--port=0", tmp_path / "t.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env=environment(TMPDIR=str(own))) as process:
-        while process.poll() is None and not list(own.glob("*/*")):
-            pass
-        process.send_signal(number)
-        _, said = process.communicate(timeout=patience(60))  # both have ended: nobody has the pipes
-    assert process.returncode in (-number, 2) and (number == signal.SIGINT or process.returncode == -number), said
-    assert list(own.iterdir()) == []
-
-
 def test_a_file_that_cannot_be_merged_is_told(tmp_path, trace):
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"traceEvents": []}))
