@@ -1,6 +1,7 @@
 """custream open, ended by a signal while it makes the copy that it hands out."""
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -22,7 +23,7 @@ def test_a_signal_while_the_copy_is_made(tmp_path, number):
     with subprocess.Popen([COMMAND, "open", "--print-url", "--port=0", tmp_path / "t.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=environment(TMPDIR=str(own))) as process:
         while process.poll() is None and not list(own.glob("*/*")):
-            pass
+            time.sleep(0.001)
         process.send_signal(number)
         _, said = process.communicate(timeout=patience(60))  # both have ended: nobody has the pipes
     assert process.returncode in (-number, 2) and (number == signal.SIGINT or process.returncode == -number), said

@@ -193,6 +193,13 @@ def test_no_source_file_outgrows_600_lines(root):
     assert len(lines) > 100 and {f: n for f, n in lines.items() if n > 600} == {}
 
 
+def test_no_run_leaves_files_in_the_source_tree(root):
+    """A unit test makes a folder where it is run, which is not to be committed with a change."""
+    files = out("git", "ls-files", "-co", "--exclude-standard", cwd=root).splitlines()
+    folders = {f.split("/")[0] for f in files if "/" in f}
+    assert folders == {".ci", ".github", "dev", "docs", "examples", "include", "python", "shim", "tests", "tools", "traces"}
+
+
 # --- programs without CUDA ---
 
 PROGRAMS = {

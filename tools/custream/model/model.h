@@ -380,8 +380,8 @@ struct hold {
     enum cause cause;       /* UNKNOWN: nothing held the work */
 };
 
-/* What a call of the host waited for on the GPU: the last of it that ended during the call. Both
- * NONE: nothing that the trace shows. */
+/* A call of the host that waits, and the last thing on the GPU that it waited for and that ended
+ * during the call. Both NONE: nothing that the trace shows. */
 struct wait {
     uint32_t call;
     uint32_t work;

@@ -59,7 +59,7 @@ struct front {
     struct point own, event;
 };
 
-/* What is on one side of the legacy default stream's order (struct stream's `side`). */
+/* One side of the legacy default stream's order (struct stream's `side`). */
 struct side {
     struct point front;
     uint32_t value_stream; /* the stream on which front.value waits */

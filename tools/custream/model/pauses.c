@@ -7,17 +7,8 @@
 #include "tools/custream/model/load.h"
 #include "tools/custream/model/views.h"
 
-static int clocks_by_time(const void *left, const void *right)
-{
-    const struct clock *a = left, *b = right;
-    return ORDER(a->thread, b->thread) ?: ORDER(a->at, b->at);
-}
-
-static int pauses_by_call(const void *left, const void *right)
-{
-    const struct pause *a = left, *b = right;
-    return ORDER(a->call, b->call);
-}
+COMPARES(clocks_by_time, struct clock, ORDER(a->thread, b->thread) ?: ORDER(a->at, b->at))
+COMPARES(pauses_by_call, struct pause, ORDER(a->call, b->call))
 
 static int64_t between(int64_t least, int64_t ns, int64_t most)
 {
@@ -106,13 +97,14 @@ struct turn {
 
 COMPARES(turns_by_time, struct turn, ORDER(a->at, b->at))
 
-/* Whether the thread waited for nearly all of a pause, and no call is known to have ended that. */
+/* Whether the thread waited for nearly all of a pause, for whatever. */
 static bool pause_waits(const struct pause *pause)
 {
     return pause->ns && pause->measured && !pause->missing && 10 * pause->high <= pause->ns;
 }
 
-/* Returns the pause in which another thread computed when this one ended; NULL: there is none. */
+/* Returns the pause in which another thread computed when this one ended: of the next to end, so
+ * that many threads take no more time. NULL: there is none. */
 static const struct pause *computing_at(const struct run *run, const struct pause *pause)
 {
     enum { NEAR = 16 };
@@ -149,8 +141,7 @@ static bool *awaited_make(const struct run *run)
     }
     for (uint32_t t = 0; t < run->thread_count; t++)
         awaited[t] = looked[t] && evidence[t] > evidence_enough(looked[t]);
-    free(evidence);
-    free(looked);
+    free_all(evidence, looked);
     return awaited;
 }
 

@@ -149,11 +149,7 @@ static void beats_add(struct finder *f, uint32_t series)
                 ((struct beat){series, count, (int64_t)exp2((double)size / DOUBLE) - 1}));
 }
 
-static int fewer_first(const void *a, const void *b)
-{
-    const struct beat *one = a, *other = b;
-    return ORDER(one->times, other->times) ?: ORDER(one->series, other->series);
-}
+COMPARES(fewer_first, struct beat, ORDER(a->times, b->times) ?: ORDER(a->series, b->series))
 
 /* --- levels --- */
 
@@ -165,8 +161,8 @@ struct level {
     bool evaluates;         /* many kernels do, and many do not: some steps have forwards behind */
     bool waits; /* each interval has something that the host does for steps and hardly for layers:
                    a copy, a wait, a pause, or a graph's launch */
-    /* What comes once in each interval. host: as `waits`. result: a copy from the device. work: a
-     * kernel or a copy to the device. */
+    /* Things that come once in each interval. host: as `waits`. result: a copy from the device.
+     * work: a kernel or a copy to the device. */
     bool host, result, work;
 };
 
@@ -318,9 +314,7 @@ struct repeats repeats_of_work(const struct run *run, const struct steady *stead
     if (!inner && steps.repeats.times < LEAST) known = false;
     if (uneven && (inner > 1 || steps.repeats.times < LEAST)) known = false;
     if (inner && !steps.work && (steps.result || inner > 1)) known = false;
-    free(f.paused);
-    free(f.series);
-    free(f.beats);
+    free_all(f.paused, f.series, f.beats);
     groups_free(&f.entries);
     return known ? steps.repeats : (struct repeats){0};
 }

@@ -15,7 +15,7 @@ struct slept {
     struct pause *row;
 };
 
-/* What a pause tells of one other thread. */
+/* The evidence of one pause that one other thread ended it. */
 struct look {
     uint32_t waker;  /* the call whose end is nearest to where a wake is expected; NONE */
     bool may;        /* it is so near that it may have ended the pause */
@@ -106,11 +106,7 @@ static struct look look_at(
     return look;
 }
 
-static int by_time(const void *left, const void *right)
-{
-    const int64_t *a = left, *b = right;
-    return ORDER(*a, *b);
-}
+COMPARES(by_time, int64_t, ORDER(*a, *b))
 
 /* Returns the middle of `count` times and, in *off, how far they usually are from it. */
 static int64_t middle_of(int64_t *times, size_t count, int64_t *off)

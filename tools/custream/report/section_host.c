@@ -16,8 +16,8 @@ enum {
     ROWS_SHOWN = 20,
 };
 
-/* What a row keeps in tally->sum: its first wait's index in of->waits, and whether the trace can
- * lack what the waits were for. */
+/* The parts of a row's tally->sum: the index of its first wait in of->waits, and whether the trace
+ * can lack what the waits were for. */
 enum { WAIT_FIRST, WAIT_UNKNOWN };
 
 /* Returns the stream of what the host waited for; NONE: nothing is found. */
