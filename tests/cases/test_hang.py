@@ -297,7 +297,7 @@ def test_a_launch_among_many_waits(tmp_path):
     """Sixty threads wait for the stream, of which the trailer has room for half. The launch and the host function are there."""
     with Hangs(tmp_path, "lock_of_many") as program:
         calls = []
-        while not {"host", "cuLaunchKernel"} <= set(calls):
+        while set(calls) != {"host", "cuLaunchKernel", "cuStreamSynchronize"}:  # until then, some of the sixty begin
             tables = program.until(32)
             calls = [row["call"].split()[0] for row in tables["running_threads"]]
     first, second, *waits = tables["running_threads"]

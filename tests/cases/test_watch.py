@@ -230,7 +230,7 @@ def test_many_processes_are_told_in_sum(build, tmp_path):
     script = f"for i in 1 2 3 4 5 6 7 8 9 10; do {build}/tests/ending exit; done; CUSTREAM_BUFFER=64K {build}/tests/burst 4 20000 >&2; exit 3"
     done = run_under(build, tmp_path, "sh", "-c", script, options=["-o", "t-%p.json"])
     said = lines(done)
-    assert done.returncode == 3 and all(GOOD.fullmatch(line) for line in said[:8]) and len(said) == 10
+    assert done.returncode == 3 and all(GOOD.fullmatch(line) for line in said[:8]) and len(said) == 10, "\n".join(said)
     assert "lost records" in said[8] and said[9] == "custream: 2 more traces: 208 calls, 200 GPU operations, nothing lost"
 
 
